@@ -1,0 +1,122 @@
+"""What comes in and what goes out, frozen."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class Kind(StrEnum):
+    """What an inbound message is. Kinds we know nothing of never become messages: they are counted and passed over."""
+
+    TEXT = "text"
+    STICKER = "sticker"
+    IMAGE = "image"
+    VIDEO = "video"
+    AUDIO = "audio"
+    FILE = "file"
+    LOCATION = "location"
+    CONTACT = "contact"
+    POSTBACK = "postback"
+    FOLLOW = "follow"  # also: unblocked, /start, added to a group
+    UNFOLLOW = "unfollow"  # also: blocked, thrown out
+    EDITED = "edited"
+    UNSEND = "unsend"
+    OTHER = "other"  # a customer's message of a kind that is new to us
+
+
+class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One message of a person, verified and parsed, with no trace of the platform's own form."""
+
+    tenant: str
+    channel: str  # its name in the tenant's file
+    platform: str  # line | telegram | web | terminal
+    event_id: str  # the platform's own: webhookEventId, update_id; one delivery, one answer
+    user_id: str  # canonical: line:U…, telegram:12345, line:group:C…, telegram:group:-100…
+    chat_id: str  # where the platform wants the answer
+    kind: Kind = Kind.TEXT
+    text: str = ""  # at most MAX_TEXT characters; "" for a sticker or photo without words
+    sender_id: str | None = None  # in a group: who wrote, canonical; None where the platform does not say
+    sender_name: str | None = None
+    language_code: str | None = None  # the person's app language, where the platform tells
+    message_id: str | None = None  # the platform's own
+    sent_at: float = 0.0  # seconds since 1970, as the platform says
+    received_at: float = 0.0  # seconds since 1970, when we took it
+    reply_token: str | None = None  # LINE: once, within about a minute of receipt
+    quote_token: str | None = None
+    thread_id: str | None = None  # Telegram topic
+    business_id: str | None = None  # Telegram business connection
+    redelivered: bool = False
+    mentioned: bool = True  # in a group: was the bot addressed (mention, reply to it, command)
+    extra: dict[str, Any] = {}  # what the kind needs: sticker keywords, coordinates, file id, postback params
+    agent: str = "default"
+    conversation_id: str = "main"
+
+    @property
+    def group(self) -> bool:
+        return ":group:" in self.user_id
+
+    @property
+    def lane(self) -> str:
+        """Messages of one lane may be answered together: same channel, chat and topic. A command stands alone."""
+        if self.kind is not Kind.TEXT or self.text.startswith("/"):
+            return f"!{self.event_id}"
+        return f"{self.channel}|{self.chat_id}|{self.thread_id or ''}"
+
+
+MAX_TEXT = 20_000  # characters kept of one message; the rest is cut, and the message says so in `extra["cut"]`
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(InboundMessage)
+
+
+def encode(message: InboundMessage) -> bytes:
+    return _encoder.encode(message)
+
+
+def decode(raw: bytes) -> InboundMessage:
+    return _decoder.decode(raw)
+
+
+class QuickReply(msgspec.Struct, frozen=True):
+    """A button below the answer; pressing it sends `text`."""
+
+    label: str
+    text: str
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the bot says: Markdown, before any platform's limits."""
+
+    text: str
+    quick_replies: tuple[QuickReply, ...] = ()
+    model: str | None = None  # None: rules and canned replies
+    provider: str | None = None
+
+
+class Target(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Where an answer goes."""
+
+    tenant: str
+    channel: str
+    chat_id: str
+    reply_token: str | None = None
+    token_received_at: float = 0.0  # seconds since 1970
+    thread_id: str | None = None
+    business_id: str | None = None
+    group: bool = False
+
+
+def target_of(message: InboundMessage) -> Target:
+    return Target(
+        tenant=message.tenant,
+        channel=message.channel,
+        chat_id=message.chat_id,
+        reply_token=message.reply_token,
+        token_received_at=message.received_at,
+        thread_id=message.thread_id,
+        business_id=message.business_id,
+        group=message.group,
+    )

@@ -1,0 +1,25 @@
+"""What can go wrong in the memory.
+
+MemoryFault
+├── SessionsUnavailable   Redis can't be reached
+├── LongTermUnavailable   the long-term store can't be read or written just now
+└── SessionConflict       a session changed under our hands more often than we try
+"""
+
+from __future__ import annotations
+
+
+class MemoryFault(Exception):
+    """The memory could not do what was asked."""
+
+
+class SessionsUnavailable(MemoryFault):
+    """Short-term memory can't be reached."""
+
+
+class LongTermUnavailable(MemoryFault):
+    """Long-term memory can't be read or written just now."""
+
+
+class SessionConflict(MemoryFault):
+    """A session was changed by somebody else at every try."""

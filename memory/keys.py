@@ -1,0 +1,104 @@
+"""The only maker of Redis keys and file paths. Tenant first, every part escaped, none optional.
+
+Letters, digits and `. _ - : @ +` stand as they are; a leading `.` or `_` and everything else is percent-encoded (UTF-8,
+lone surrogates included); a name over 200 bytes becomes its first 120, `~` and its SHA-256 in hex. `~` itself is always
+encoded, so a shortened name never meets a plain one. Equal keys if and only if equal parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+DEFAULT_AGENT = "default"
+MAIN = "main"
+TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
+CONVERSATION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
+
+_SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:@+")
+_PLAIN = re.compile(r"[A-Za-z0-9\-:@+][A-Za-z0-9._\-:@+]{0,199}\Z")  # needs no escaping: nearly every id
+_MAX, _KEPT = 200, 120
+
+
+class InvalidId(ValueError):
+    """An id is empty or not of the allowed form."""
+
+
+class ConversationRef(NamedTuple):
+    """Names one conversation: the unit that is kept in order and claimed."""
+
+    tenant: str
+    user: str
+    agent: str = DEFAULT_AGENT
+    conversation: str = MAIN
+
+
+def escape(part: str) -> str:
+    """One part of a key or one file name. Raises InvalidId for an empty part."""
+    if _PLAIN.match(part):
+        return part
+    if not part:
+        raise InvalidId("an id is empty: every part of a key or path must be given")
+    out = []
+    for position, byte in enumerate(part.encode("utf-8", "surrogatepass")):
+        plain = byte in _SAFE and not (position == 0 and byte in b"._")
+        out.append(chr(byte) if plain else f"%{byte:02X}")
+    name = "".join(out)
+    if len(name) > _MAX:
+        name = f"{name[:_KEPT]}~{hashlib.sha256(name.encode()).hexdigest()}"
+    return name
+
+
+def check_tenant(tenant: str) -> str:
+    """The tenant's id, unchanged. Raises InvalidId for anything that could not be a tenant file's name."""
+    if not TENANT_ID.match(tenant):
+        raise InvalidId(
+            f"tenant id {tenant[:80]!r} is not allowed: use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter or digit"
+        )
+    return tenant
+
+
+def agent_name(agent: str) -> str:
+    """`general` is another name for `default`."""
+    return DEFAULT_AGENT if agent == "general" else agent
+
+
+# -- Redis -----------------------------------------------------------------------------------------------------------
+
+
+def session(ref: ConversationRef) -> str:
+    """The session's key, which is also the conversation's name in the inbox."""
+    base = f"sm:{check_tenant(ref.tenant)}:{escape(ref.user)}"
+    if agent_name(ref.agent) == DEFAULT_AGENT and ref.conversation == MAIN:
+        return base
+    return f"{base}/{escape(agent_name(ref.agent))}/{escape(ref.conversation)}"
+
+
+def beside(session_key: str, kind: str, *rest: str) -> str:
+    """A key in the same cluster slot as the session: its tag is the session's key (which can hold no brace)."""
+    return ":".join([f"cc:{kind}:{{{session_key}}}", *map(escape, rest)])
+
+
+def shared(kind: str, *rest: str) -> str:
+    """A key of ours that belongs to no single conversation."""
+    return ":".join([f"cc:{kind}", *map(escape, rest)])
+
+
+# -- Files -----------------------------------------------------------------------------------------------------------
+
+
+def longterm_file(base: Path, tenant: str, user: str) -> Path:
+    """`<base>/<tenant>/<user>.json`; `base` is `DATA_DIR/longterm`."""
+    return base / check_tenant(tenant) / f"{escape(user)}.json"
+
+
+def tenant_file(base: Path, tenant: str) -> Path:
+    """The tenant's own facts and procedures. No user's file has this name: a leading `_` of a user id is encoded."""
+    return base / check_tenant(tenant) / "_tenant.json"
+
+
+def transcript_dir(base: Path, tenant: str, user: str) -> Path:
+    """`<base>/<tenant>/<user>/`; `base` is `DATA_DIR/transcripts`."""
+    return base / check_tenant(tenant) / escape(user)

@@ -1,0 +1,79 @@
+"""Short-term and long-term memory as values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
+from typing_extensions import NotRequired, TypedDict
+
+from processors.models import MemoryEvent, iso
+
+SCHEMA_VERSION = 1
+
+State = Literal["awaiting_input", "answering", "human"]
+
+
+class Message(TypedDict):
+    """One line of a conversation. `message_id` makes appending idempotent."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]  # a newer version's fields pass through
+
+    role: Literal["user", "bot"]
+    message: str
+    timestamp: NotRequired[str]  # ISO 8601, UTC, Z
+    message_id: NotRequired[str]
+    metadata: NotRequired[dict[str, Any]]
+
+
+class ShortTermMemory(BaseModel):
+    """A session: a conversation's stretch until `sm_ttl` after the last message written.
+
+    `history` holds the session's own newest messages (2 × `max_turns`, 20 by default), oldest first.
+    `carried` holds the last messages of earlier sessions, given back after expiry or a restart; they are part of the
+    context for the model, not of `history`. `rev` counts writes: a save against an older `rev` is refused by the store.
+    """
+
+    model_config = ConfigDict(validate_assignment=False)
+
+    rev: int = 0  # stays the first field: the stores read it from the first bytes of the JSON
+    tenant_id: str
+    user_id: str
+    session_id: str
+    agent: str = "default"
+    conversation_id: str = "main"
+    history: list[Message] = Field(default_factory=list)
+    carried: list[Message] = Field(default_factory=list)
+    summary: str = ""
+    state: State = "awaiting_input"
+    last_intent: str | None = None
+    variables: dict[str, Any] = Field(default_factory=dict)
+    created_at: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    expires_at: datetime | None = None  # None: never by idleness
+    schema_version: int = SCHEMA_VERSION
+
+    @field_serializer("created_at", "expires_at", when_used="json")
+    def _z(self, value: datetime | None) -> str | None:
+        return iso(value) if value else None
+
+    @field_validator("created_at", "expires_at")
+    @classmethod
+    def _aware(cls, value: datetime | None) -> datetime | None:
+        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+
+    def expired(self, now: datetime) -> bool:
+        return self.expires_at is not None and now >= self.expires_at
+
+
+class LongTermMemory(BaseModel):
+    """All that is known of a person. Unknown fields of newer versions are kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
+    tenant_id: str
+    user_id: str
+    events: list[MemoryEvent] = Field(default_factory=list)
+    attributes: dict[str, Any] = Field(default_factory=dict)
+    history_summary: str = ""
+    schema_version: int = SCHEMA_VERSION

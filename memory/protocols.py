@@ -1,0 +1,89 @@
+"""The seams of the memory. Each has one test suite under tests/contracts that every backend passes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from memory.keys import ConversationRef
+from memory.models import LongTermMemory, Message, ShortTermMemory
+from processors.models import MemoryEvent
+
+
+class Sessions(Protocol):
+    """Short-term memory: one session a conversation.
+
+    Raises SessionsUnavailable (memory.errors) when the store can't be reached.
+    """
+
+    async def load(self, ref: ConversationRef) -> ShortTermMemory | None:
+        """The stored session, also one that is past `expires_at` but still in its grace; None when there is none."""
+        ...
+
+    async def save(self, ref: ConversationRef, session: ShortTermMemory, ttl: float) -> bool:
+        """Stores it with `rev` + 1 if the stored `rev` is still `session.rev` (0: nothing stored or an expired one
+        replaced by a new session: pass the old one's rev). Value, TTL (`ttl` seconds and the grace, 0: none) and the
+        mark for clean-up in one atomic step. False: somebody else wrote; load again."""
+        ...
+
+    async def delete(self, ref: ConversationRef) -> bool: ...
+
+    def expired(self, now: datetime, limit: int = 100) -> AsyncIterator[ConversationRef]:
+        """Conversations whose session is over and not yet consolidated. Never scans the keyspace."""
+        ...
+
+    async def consolidated(self, ref: ConversationRef, rev: int) -> None:
+        """The session of that `rev` has gone into long-term memory: drop it, unless a newer one stands there."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class LongTerm(Protocol):
+    """Long-term memory: everything known of a person. One writer per user at a time, over tasks, threads, processes.
+
+    Raises LongTermUnavailable (memory.errors) when it can't be written or read (full disk, read-only folder); the
+    caller keeps what it wanted to save and tries again.
+    """
+
+    async def load(self, tenant: str, user: str) -> LongTermMemory | None: ...
+
+    async def save_events(
+        self,
+        tenant: str,
+        user: str,
+        events: Sequence[MemoryEvent],
+        *,
+        attributes: dict[str, Any] | None = None,
+        history_summary: str | None = None,
+    ) -> None:
+        """Appends events (once each, by `event_id`), merges attributes, replaces the summary where given.
+        On disk when it returns. Its cost does not grow with the events already there."""
+        ...
+
+    async def compact(self, tenant: str, user: str, now: datetime) -> int:
+        """Folds the journal in, applies retention; the number of events removed."""
+        ...
+
+    def users(self, tenant: str) -> AsyncIterator[str]: ...
+
+    async def forget(self, tenant: str, user: str) -> dict[str, int]:
+        """Removes the person; what was removed where, with counts."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Transcripts(Protocol):
+    """What was said, append-only, with its own retention."""
+
+    async def append(self, ref: ConversationRef, messages: Sequence[Message]) -> None: ...
+
+    async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
+        """The newest messages, oldest first, each `message_id` once."""
+        ...
+
+    async def prune(self, tenant: str, before: datetime) -> int: ...
+
+    async def forget(self, tenant: str, user: str) -> int: ...

@@ -1,0 +1,1 @@
+"""Text in, structure out: classification, importance, language. Knows no store."""

@@ -1,0 +1,114 @@
+"""The seam to a language model: what is asked, what comes back, and the ways it can fail.
+
+LLMError
+├── LLMNotConfigured   no key: nothing was sent
+├── LLMUnavailable     worth trying again later: timeout, 429, 5xx, cut stream, open circuit (`retry_after`)
+├── LLMRejected        this request will not work as it stands: 400, 404, 413, moderation
+├── LLMUnauthorized    401 or 403: the key is wrong, revoked or spent
+├── LLMOutOfCredit     402: credits used up
+└── LLMBadAnswer       an answer came, but it can't be used: empty, not of the schema (`text` holds what came)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class LLMError(Exception):
+    """The language model gave no usable answer."""
+
+    retry_after: float | None = None
+
+
+class LLMNotConfigured(LLMError):
+    """No API key is set, so no language model is asked."""
+
+
+class LLMUnavailable(LLMError):
+    """The language model can't be reached or is overloaded."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LLMRejected(LLMError):
+    """The language model refused this request."""
+
+
+class LLMUnauthorized(LLMError):
+    """The API key was refused."""
+
+
+class LLMOutOfCredit(LLMError):
+    """The account has no credit left for this request."""
+
+
+class LLMBadAnswer(LLMError):
+    """The language model answered with something that can't be used."""
+
+    def __init__(self, message: str, text: str = "") -> None:
+        super().__init__(message)
+        self.text = text
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """With whose key, where, and which models: a tenant's `llm` section over the environment's settings."""
+
+    api_key: str | None
+    base_url: str = "https://openrouter.ai/api/v1"
+    model: str = "openai/gpt-4o-mini"
+    fallback_models: tuple[str, ...] = ()
+    timeout: float = 30.0  # seconds for the whole call, retries included
+
+    def __repr__(self) -> str:
+        return f"Access(base_url={self.base_url!r}, model={self.model!r}, api_key={'set' if self.api_key else None})"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One call. `messages` are OpenAI chat messages; `schema` is a JSON Schema for a structured answer."""
+
+    messages: Sequence[Mapping[str, Any]]
+    access: Access
+    schema: Mapping[str, Any] | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    session_id: str | None = None  # sticky routing: keeps a provider's prompt cache warm
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as reported; `cost` in US dollars, None where the endpoint does not say."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A usable answer: `text` is not empty; `data` is the validated object where a schema was given."""
+
+    text: str
+    model: str
+    provider: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str | None = None
+    data: dict[str, Any] | None = None
+
+
+class ChatModel(Protocol):
+    """Anything that answers chat requests."""
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        """The whole answer. Raises LLMError, never anything of the HTTP library's."""
+        ...
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+        """The answer's text as it comes. Raises LLMError, also after some text."""
+        ...

@@ -1,0 +1,78 @@
+"""What a message means: its type, its importance, and what was found in it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
+
+Language = Literal["th", "en", "mixed"]
+
+
+class EventType(StrEnum):
+    """The eight kinds of message, independent of the shop's trade."""
+
+    INQUIRY = "INQUIRY"
+    FEEDBACK = "FEEDBACK"
+    REQUEST = "REQUEST"
+    COMPLAINT = "COMPLAINT"
+    TRANSACTION = "TRANSACTION"
+    SUPPORT = "SUPPORT"
+    INFORMATION = "INFORMATION"
+    GENERIC_EVENT = "GENERIC_EVENT"
+
+
+class Band(StrEnum):
+    """Bands of importance; see `band`."""
+
+    MINIMAL = "minimal"
+    LOW = "low"
+    MODERATE = "moderate"
+    IMPORTANT = "important"
+    CRITICAL = "critical"
+
+
+def band(score: float) -> Band:
+    """The band of a score: below 0.25 minimal, 0.45 low, 0.65 moderate, 0.85 important, else critical."""
+    for limit, name in ((0.25, Band.MINIMAL), (0.45, Band.LOW), (0.65, Band.MODERATE), (0.85, Band.IMPORTANT)):
+        if score < limit:
+            return name
+    return Band.CRITICAL
+
+
+class MemoryEvent(BaseModel):
+    """One classified, scored message.
+
+    `payload` holds at least `original_message`, `language`, `classified_by` (`llm` or `rules`) and `reasoning`,
+    and whatever was found in the text. `event_id` is the message's own id: the same message saved twice is one event.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    event_type: EventType
+    payload: dict[str, Any] = Field(default_factory=dict)
+    importance_score: float = Field(ge=0.0, le=1.0)
+    timestamp: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    event_id: str | None = None
+
+    @field_validator("timestamp")
+    @classmethod
+    def _aware(cls, value: datetime) -> datetime:
+        """A time without a zone is UTC (files of older versions and files written by hand)."""
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+    @field_serializer("timestamp", when_used="json")
+    def _z(self, value: datetime) -> str:
+        return iso(value)
+
+    @property
+    def band(self) -> Band:
+        return band(self.importance_score)
+
+
+def iso(value: datetime) -> str:
+    """ISO 8601 in UTC with `Z`, to the millisecond, or the second where that is exact."""
+    value = value.astimezone(UTC)
+    return value.isoformat(timespec="milliseconds" if value.microsecond else "seconds").replace("+00:00", "Z")

@@ -1,0 +1,243 @@
+"""The environment, read once: every setting of the process, checked before anything starts."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypeVar, cast
+from urllib.parse import urlsplit
+
+from dotenv import dotenv_values
+
+T = TypeVar("T")
+Compression = Literal["none", "gzip", "zstd"]
+LogFormat = Literal["console", "json"]
+
+_TRUE = frozenset({"1", "true", "yes", "y"})
+_FALSE = frozenset({"0", "false", "no", "n"})
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class SettingsError(Exception):
+    """A setting is wrong. The message is one line: the variable, what is wrong, what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment and `.env` say, else the defaults. `Settings()` holds the defaults alone.
+
+    What may carry a secret (keys, and URLs with a password in them) is never in the `repr`.
+    """
+
+    redis_url: str | None = field(default=None, repr=False)  # None: the embedded server
+    redis_cluster: bool = False
+    data_dir: Path = Path("data")
+    config_dir: Path = Path("config")
+    longterm_url: str | None = field(default=None, repr=False)  # None: JSON files
+    lm_compression: Compression = "none"
+    openrouter_api_key: str | None = field(default=None, repr=False)  # None: rules and canned replies answer
+    openrouter_base_url: str = field(default="https://openrouter.ai/api/v1", repr=False)
+    openrouter_model: str = "openai/gpt-4o-mini"
+    line_api_base: str = field(default="https://api.line.me", repr=False)
+    line_data_api_base: str = field(default="https://api-data.line.me", repr=False)
+    telegram_api_base: str = field(default="https://api.telegram.org", repr=False)
+    public_url: str | None = field(default=None, repr=False)  # no slash at its end, like the other bases
+    admin_api_key: str | None = field(default=None, repr=False)  # None: one is made at the first start
+    enable_memory: bool = True
+    memory_max_turns: int = 10  # short-term memory keeps twice as many messages
+    memory_ttl_min: int = 30  # minutes; 0: a session never ends by idleness
+    memory_max_conversations: int = 0  # 0: no cap
+    lm_max_events: int = 1000  # per user
+    lm_retention_days: int = 365
+    importance_threshold: float = 0.5
+    log_level: str = "INFO"
+    log_format: LogFormat = "json"
+    shutdown_grace: float = 25.0  # seconds from SIGTERM to the exit
+    variables: Mapping[str, str] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # for `${NAME}` in tenant files
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None, dotenv: Path | None = Path(".env")) -> Settings:
+        """Reads `env` (None: the process's own) over the file `dotenv`; an empty value counts as unset.
+
+        Raises SettingsError for the first wrong value.
+        """
+        given = os.environ if env is None else env
+        variables = {name: value for name, value in _dotenv(dotenv).items() if value.strip()}
+        variables.update({name: value for name, value in given.items() if value.strip()})
+        read = _Reader(variables)
+        d = cls()
+        return replace(
+            d,
+            redis_url=read("REDIS_URL", _redis_url, d.redis_url),
+            redis_cluster=read("REDIS_CLUSTER", _boolean, d.redis_cluster),
+            data_dir=read("DATA_DIR", _path, d.data_dir),
+            config_dir=read("CONFIG_DIR", _path, d.config_dir),
+            longterm_url=read("LONGTERM_URL", _longterm_url, d.longterm_url),
+            lm_compression=read("LM_COMPRESSION", _compression, d.lm_compression),
+            openrouter_api_key=read("OPENROUTER_API_KEY", _key, d.openrouter_api_key),
+            openrouter_base_url=read("OPENROUTER_BASE_URL", web_address, d.openrouter_base_url),
+            openrouter_model=read("OPENROUTER_MODEL", _word, d.openrouter_model),
+            line_api_base=read("LINE_API_BASE", web_address, d.line_api_base),
+            line_data_api_base=read("LINE_DATA_API_BASE", web_address, d.line_data_api_base),
+            telegram_api_base=read("TELEGRAM_API_BASE", web_address, d.telegram_api_base),
+            public_url=read("PUBLIC_URL", _public_url, d.public_url),
+            admin_api_key=read("ADMIN_API_KEY", _key, d.admin_api_key),
+            enable_memory=read("ENABLE_MEMORY", _boolean, d.enable_memory),
+            memory_max_turns=read("MEMORY_MAX_TURNS", _whole(1, 1000), d.memory_max_turns),
+            memory_ttl_min=read("MEMORY_TTL_MIN", _whole(0, 525_600), d.memory_ttl_min),
+            memory_max_conversations=read("MEMORY_MAX_CONVERSATIONS", _whole(0), d.memory_max_conversations),
+            lm_max_events=read("LM_MAX_EVENTS", _whole(1), d.lm_max_events),
+            lm_retention_days=read("LM_RETENTION_DAYS", _whole(1, 36_500), d.lm_retention_days),
+            importance_threshold=read("IMPORTANCE_THRESHOLD", _number(0, 1), d.importance_threshold),
+            log_level=read("LOG_LEVEL", _level, d.log_level),
+            log_format=read("LOG_FORMAT", _log_format, "console" if sys.stderr.isatty() else "json"),
+            shutdown_grace=read("SHUTDOWN_GRACE", _number(0, 3600), d.shutdown_grace),
+            variables=variables,
+        )
+
+
+class _Reader:
+    """Reads one variable after another; the value's own complaint becomes a line that names the variable."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+
+    def __call__(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        raw = self._variables.get(name)
+        if raw is None:
+            return default
+        try:
+            return parse(raw.strip())
+        except ValueError as error:
+            raise SettingsError(f"{name}: {error}") from None
+
+
+def _dotenv(path: Path | None) -> dict[str, str]:
+    if path is None or not path.is_file():
+        return {}
+    try:
+        # Nothing is interpolated: a secret may hold a `$`.
+        found = dotenv_values(path, interpolate=False, encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: not UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        raise SettingsError(f"{path}: can't be read ({error.strerror}); let this user read it, or remove it") from None
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _boolean(raw: str) -> bool:
+    word = raw.lower()
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise ValueError(f"{raw!r} is neither true nor false; allowed: 1 true yes y, 0 false no n")
+
+
+def _whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    allowed = f"a whole number from {least}" + (f" to {most}" if most is not None else "")
+
+    def parse(raw: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,12}", raw):
+            raise ValueError(f"{raw!r} is not a whole number; allowed: {allowed}")
+        value = int(raw)
+        if value < least or (most is not None and value > most):
+            raise ValueError(f"{raw} is out of range; allowed: {allowed}")
+        return value
+
+    return parse
+
+
+def _number(least: float, most: float) -> Callable[[str], float]:
+    def parse(raw: str) -> float:
+        try:
+            value = float(raw)
+        except ValueError:
+            value = math.nan
+        if math.isnan(value):
+            raise ValueError(f"{raw!r} is not a number; allowed: a number from {least:g} to {most:g}")
+        if not least <= value <= most:
+            raise ValueError(f"{raw} is out of range; allowed: a number from {least:g} to {most:g}")
+        return value
+
+    return parse
+
+
+def _one_of(raw: str, allowed: tuple[str, ...]) -> str:
+    if raw not in allowed:
+        raise ValueError(f"{raw!r} is not known; allowed: {', '.join(allowed)}")
+    return raw
+
+
+def _compression(raw: str) -> Compression:
+    return cast(Compression, _one_of(raw.lower(), ("none", "gzip", "zstd")))
+
+
+def _log_format(raw: str) -> LogFormat:
+    return cast(LogFormat, _one_of(raw.lower(), ("console", "json")))
+
+
+def _level(raw: str) -> str:
+    return _one_of(raw.upper(), _LEVELS)
+
+
+def _path(raw: str) -> Path:
+    if "\0" in raw:
+        raise ValueError("holds a NUL character; allowed: a path")
+    return Path(raw).expanduser()
+
+
+def _word(raw: str) -> str:
+    if re.search(r"\s", raw):
+        raise ValueError("holds white space; allowed: a model's name such as openai/gpt-4o-mini")
+    return raw
+
+
+def _key(raw: str) -> str:
+    # A key travels in an HTTP header; the value itself is never repeated in the complaint.
+    if not re.fullmatch(r"[!-~]+", raw):
+        raise ValueError("holds white space or characters outside ASCII; allowed: the key alone")
+    return raw
+
+
+def _url(raw: str, schemes: tuple[str, ...], example: str) -> str:
+    """The URL unchanged. Its text is never repeated in a complaint: it may hold a password."""
+    allowed = f"allowed: {example}"
+    try:
+        parts = urlsplit(raw)
+        _ = parts.port
+    except ValueError:
+        raise ValueError(f"is not a valid URL; {allowed}") from None
+    if parts.scheme not in schemes:
+        raise ValueError(f"does not begin with {' or '.join(s + '://' for s in schemes)}; {allowed}")
+    if re.search(r"\s", raw) or not (parts.path if parts.scheme == "unix" else parts.hostname):
+        raise ValueError(f"is not a valid URL; {allowed}")
+    return raw
+
+
+def web_address(raw: str) -> str:
+    """An http(s) base address without a slash at its end. Raises ValueError with what is allowed."""
+    return _url(raw, ("http", "https"), "an address such as https://api.example.com").rstrip("/")
+
+
+def _redis_url(raw: str) -> str:
+    return _url(raw, ("redis", "rediss", "unix"), "redis://host:6379/0, rediss://host:6379/0 or unix:///path/to/socket")
+
+
+def _longterm_url(raw: str) -> str:
+    return _url(raw, ("postgresql",), "postgresql://user:password@host/database, or unset for JSON files")
+
+
+def _public_url(raw: str) -> str:
+    address = web_address(raw)
+    parts = urlsplit(address)
+    # LINE and Telegram call https alone; plain http is for trying things out on this machine.
+    if parts.scheme != "https" and parts.hostname not in _LOCAL:
+        raise ValueError("does not begin with https://; allowed: the https address where platforms reach us")
+    return address

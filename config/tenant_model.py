@@ -1,0 +1,302 @@
+"""A tenant: one business, as its file describes it, every value resolved and checked.
+
+Models are frozen, refuse unknown fields, and hold secrets as SecretStr. The defaults here hold where neither
+the file nor the environment says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    StringConstraints,
+    model_validator,
+)
+
+from config.business_hours import Week, check_block, check_days, is_open, mistake, week_of
+from config.settings import web_address
+from config.texts import BUILT_IN, ReplyName, Text
+
+TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
+DEFAULT_AGENT, DEFAULT_AGENT_ALIAS = "default", "general"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    # A secret travels in a header or a URL.
+    if not re.fullmatch(r"[!-~]+", value.get_secret_value()):
+        raise mistake("holds white space or characters outside ASCII, or is empty", "paste the value alone")
+    return value
+
+
+def _address(value: str) -> str:
+    try:
+        return web_address(value)
+    except ValueError:
+        raise mistake("is not an http(s) address", "write an address such as https://openrouter.ai/api/v1") from None
+
+
+def _origin(value: str) -> str:
+    address = _address(value)
+    if address.count("/") != 2:
+        raise mistake("is not an origin", "write scheme and host alone, such as https://www.example.com")
+    return address
+
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        near = get_close_matches(value, sorted(available_timezones()), 1, 0.6)
+        raise mistake(
+            "is not a time zone", f"did you mean {near[0]}?" if near else "write a name such as Asia/Bangkok"
+        ) from None
+    return value
+
+
+def _hash(value: str) -> str:
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", value):
+        raise mistake(
+            "is not the SHA-256 of a key", "write sha256: and 64 hex digits; `printf %s KEY | sha256sum` prints them"
+        )
+    return value
+
+
+def _webhook_secret(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", value.get_secret_value()):
+        raise mistake("is not a secret that Telegram takes", "use 1 to 256 of A-Z, a-z, 0-9, _ and -")
+    return value
+
+
+def _many(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Secret = Annotated[SecretStr, AfterValidator(_secret)]
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Address = Annotated[str, AfterValidator(_address)]
+# The text of a number in a file is kept as it is: chat and channel ids look like numbers.
+Identifier = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v), StringConstraints(min_length=1)]
+EventName = Literal[
+    "INQUIRY", "FEEDBACK", "REQUEST", "COMPLAINT", "TRANSACTION", "SUPPORT", "INFORMATION", "GENERIC_EVENT"
+]
+
+
+class LineChannel(_Model):
+    """A LINE Official Account's Messaging API channel."""
+
+    platform: Literal["line"] = "line"
+    channel_secret: Secret
+    channel_access_token: Secret
+    allow_push: bool = True
+    """May an answer cost quota when the reply token is gone?"""
+    channel_id: Identifier | None = None
+
+
+class TelegramChannel(_Model):
+    """A Telegram bot."""
+
+    platform: Literal["telegram"] = "telegram"
+    bot_token: Secret
+    webhook_secret: Annotated[SecretStr, AfterValidator(_webhook_secret)] | None = None
+    """What Telegram sends with each webhook; needed in webhook mode."""
+    mode: Literal["webhook", "polling"] = "webhook"
+    """`polling` needs no public address; one worker polls."""
+
+    @model_validator(mode="after")
+    def _not_forgeable(self) -> TelegramChannel:
+        if self.mode == "webhook" and self.webhook_secret is None:
+            raise mistake(
+                "has no webhook_secret, so anyone could forge messages",
+                "add webhook_secret: a random text of A-Z, a-z, 0-9, _ and -; or mode: polling",
+            )
+        return self
+
+
+class WebChannel(_Model):
+    """The web chat."""
+
+    platform: Literal["web"] = "web"
+    allowed_origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = ()
+    """Sites that may embed the chat; the bot's own site always may."""
+
+
+class TerminalChannel(_Model):
+    """`chat-chat chat`. Every tenant can be talked to in the terminal, with or without this channel."""
+
+    platform: Literal["terminal"] = "terminal"
+
+
+Channel = Annotated[
+    LineChannel | TelegramChannel | WebChannel | TerminalChannel,
+    Field(discriminator="platform"),
+]
+
+
+class Agent(_Model):
+    """A persona of a tenant."""
+
+    instructions: str = ""
+    """Who the bot is and how it speaks, in any language."""
+    instructions_file: str | None = None
+    """A file instead, named relative to the tenant's file or to CONFIG_DIR, inside CONFIG_DIR."""
+    model: Words = "openai/gpt-4o-mini"
+    conversation_memory: bool = True
+    """false: stateless, each message stands alone."""
+    system_role: Literal["system", "user"] = "system"
+    """`user` for models that ignore the system role."""
+    max_tool_rounds: int = Field(default=3, ge=0, le=20)
+    vision: bool = False
+    temperature: float | None = Field(default=None, ge=0, le=2)
+
+
+class LLM(_Model):
+    """With whose key and where the language model is asked."""
+
+    api_key: Secret | None = None
+    base_url: Address = "https://openrouter.ai/api/v1"
+    fallback_models: tuple[Words, ...] = ()
+    daily_budget_usd: float | None = Field(default=None, ge=0)
+    timeout: float = Field(default=30.0, gt=0, le=600)
+    """Seconds for a whole call, retries included."""
+
+
+class Understanding(_Model):
+    """When the turn asks the language model to classify."""
+
+    policy: Literal["always", "when_unsure", "never"] = "always"
+
+
+class Memory(_Model):
+    """How much is remembered, and for how long."""
+
+    sm_ttl: int = Field(default=1800, ge=0)
+    """Seconds of silence after which a session ends; 0: never."""
+    max_turns: int = Field(default=10, ge=1, le=1000)
+    importance_threshold: float = Field(default=0.5, ge=0, le=1)
+    max_events_per_user: int = Field(default=1000, ge=1)
+    event_retention_days: int = Field(default=365, ge=1)
+    transcript_retention_days: int = Field(default=90, ge=1)
+
+
+class Behaviour(_Model):
+    """How the bot takes part in a conversation."""
+
+    debounce_ms: int = Field(default=800, ge=0, le=60_000)
+    """Messages this close together are answered together."""
+    debounce_max_ms: int = Field(default=3000, ge=0, le=300_000)
+    stale_after: int = Field(default=3600, ge=1)
+    """Seconds; a message that waited longer gets one apology."""
+    max_attempts: int = Field(default=5, ge=1, le=100)
+    groups: Literal["mention", "always", "never"] = "mention"
+    """In a group: answer when addressed, to everything, or not at all."""
+    rate_limit_per_minute: int = Field(default=20, ge=0)
+    """Messages of one person; 0: no limit."""
+
+
+class Staff(_Model):
+    """Where the shop's own people are told of what needs them."""
+
+    channel: str
+    chat: Identifier
+
+
+class Replies(_Model):
+    """Texts of the shop's own; those left out are built in."""
+
+    welcome: Text | None = None
+    fallback: Text | None = None
+    error: Text | None = None
+    out_of_hours: Text | None = None
+
+
+class Faq(_Model):
+    """An answer that needs no language model, and the ways in which customers ask for it."""
+
+    questions: Annotated[tuple[Words, ...], BeforeValidator(_many), Field(min_length=1)]
+    answer: Text
+
+
+class TenantFile(_Model):
+    """A tenant's file as it is written."""
+
+    name: Words
+    """Shown to people."""
+    timezone: Annotated[str, AfterValidator(_zone)] = "Asia/Bangkok"
+    language: Literal["th", "en", "auto"] = "auto"
+    """`auto`: the customer's."""
+    channels: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")], Channel]
+    agents: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")], Agent] = Field(
+        default_factory=dict
+    )
+    llm: LLM = LLM()
+    understanding: Understanding = Understanding()
+    memory: Memory = Memory()
+    behaviour: Behaviour = Behaviour()
+    staff: Staff | None = None
+    replies: Replies = Replies()
+    faq: tuple[Faq, ...] = ()
+    keywords: dict[EventName, Annotated[tuple[Words, ...], BeforeValidator(_many)]] = Field(default_factory=dict)
+    business_hours: dict[
+        Annotated[str, AfterValidator(check_days)],
+        Annotated[tuple[Annotated[str, AfterValidator(check_block)], ...], BeforeValidator(_many)],
+    ] = Field(default_factory=dict)
+    """Several blocks a day are allowed, and ends after midnight; a day left out is closed."""
+    api_keys: tuple[Annotated[str, AfterValidator(_hash)], ...] = ()
+    """SHA-256 of the keys that open this tenant's API."""
+
+
+class Tenant(TenantFile):
+    """A tenant with its id and every value resolved: its own, else the environment's, else the default."""
+
+    id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
+    _week: Week | None = PrivateAttr(default=None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_agent(cls, value: Any) -> Any:
+        """Every tenant has the agent `default`; `general` is another name for it."""
+        if not isinstance(value, dict):
+            return value
+        agents = value.get("agents") or {}
+        if not isinstance(agents, dict):
+            return value
+        agents = {DEFAULT_AGENT if name == DEFAULT_AGENT_ALIAS else name: agent for name, agent in agents.items()}
+        return {**value, "agents": {DEFAULT_AGENT: {}, **agents}}
+
+    def model_post_init(self, context: Any, /) -> None:
+        self._week = week_of(self.business_hours) if self.business_hours else None
+
+    def agent(self, name: str = DEFAULT_AGENT) -> Agent | None:
+        """The agent of that name; None: there is none."""
+        return self.agents.get(DEFAULT_AGENT if name == DEFAULT_AGENT_ALIAS else name)
+
+    def speaks(self, language: str) -> str:
+        """The language to answer a customer in who wrote in `language` (`th`, `en`, `mixed`): `th` or `en`."""
+        wanted = language if self.language == "auto" else self.language
+        return "en" if wanted == "en" else "th"
+
+    def reply(self, name: ReplyName, language: str = "th") -> str:
+        """A canned reply in the customer's language: the shop's own, else the built-in one."""
+        wanted = self.speaks(language)
+        own: Text | None = getattr(self.replies, name)
+        text = (own.en if wanted == "en" else own.th) if own else None
+        return text or BUILT_IN[name].within(wanted)
+
+    def is_open(self, now: datetime) -> bool:
+        """Is the shop open at `now` (aware)? Always, if it gives no hours."""
+        return self._week is None or is_open(self._week, now.astimezone(ZoneInfo(self.timezone)))

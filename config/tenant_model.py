@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from config.business_hours import Week, check_block, check_days, is_open, mistake, week_of
+from config.business_hours import Week, check_block, check_days, check_hours, is_open, mistake, week_of
 from config.settings import web_address
 from config.texts import BUILT_IN, ReplyName, Text
 
@@ -207,6 +207,12 @@ class Behaviour(_Model):
     rate_limit_per_minute: int = Field(default=20, ge=0)
     """Messages of one person; 0: no limit."""
 
+    @model_validator(mode="after")
+    def _in_order(self) -> Behaviour:
+        if self.debounce_max_ms < self.debounce_ms:
+            raise mistake("has a debounce_max_ms below debounce_ms", "raise debounce_max_ms, or lower debounce_ms")
+        return self
+
 
 class Staff(_Model):
     """Where the shop's own people are told of what needs them."""
@@ -251,9 +257,12 @@ class TenantFile(_Model):
     replies: Replies = Replies()
     faq: tuple[Faq, ...] = ()
     keywords: dict[EventName, Annotated[tuple[Words, ...], BeforeValidator(_many)]] = Field(default_factory=dict)
-    business_hours: dict[
-        Annotated[str, AfterValidator(check_days)],
-        Annotated[tuple[Annotated[str, AfterValidator(check_block)], ...], BeforeValidator(_many)],
+    business_hours: Annotated[
+        dict[
+            Annotated[str, AfterValidator(check_days)],
+            Annotated[tuple[Annotated[str, AfterValidator(check_block)], ...], BeforeValidator(_many)],
+        ],
+        AfterValidator(check_hours),
     ] = Field(default_factory=dict)
     """Several blocks a day are allowed, and ends after midnight; a day left out is closed."""
     api_keys: tuple[Annotated[str, AfterValidator(_hash)], ...] = ()

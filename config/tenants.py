@@ -1,7 +1,24 @@
-"""Tenants: the models of their files, and how they are found, loaded and kept up to date."""
+"""Tenants: their models, and the register that loads their files and keeps them up to date.
+
+A file that is wrong never stops the others, and never takes away what served before: the last good one stays in force.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from watchfiles import awatch
+
+from config.mistakes import Mistake, TenantError
+from config.settings import Settings
+from config.tenant_files import Reading, load_tenant, paths_of, read_tenant, tokens
 from config.tenant_model import (
     LLM,
     Agent,
@@ -28,13 +45,235 @@ __all__ = [
     "Faq",
     "LineChannel",
     "Memory",
+    "Mistake",
     "Replies",
     "ReplyName",
     "Staff",
     "TelegramChannel",
     "Tenant",
+    "TenantError",
+    "TenantStatus",
+    "Tenants",
     "TerminalChannel",
     "Text",
     "Understanding",
     "WebChannel",
+    "load_tenant",
 ]
+
+log = logging.getLogger(__name__)
+
+POLL = 1.5  # seconds between looks at the files where the file system tells of no change
+_SETTLED = 1.0  # seconds: a younger change may be half written, or half of a rename
+_RACY = 2.0  # seconds: a file that was changed this shortly before it was read may have changed again in the same tick
+
+Callback = Callable[[str, Tenant | None, Tenant | None], None]
+_Stamp = tuple[int, int, int, int] | None  # mtime and ctime in ns, size, inode; None: there is no such file
+
+
+@dataclass(frozen=True, slots=True)
+class TenantStatus:
+    """How a tenant's file stands. `error`: it never loaded; `stale`: it is broken, the last good one is serving."""
+
+    id: str
+    file: Path
+    state: Literal["ok", "error", "stale"]
+    errors: tuple[Mistake, ...] = ()
+    channels: Mapping[str, str] = field(default_factory=dict)  # name -> platform, of what is serving
+
+
+@dataclass(slots=True)
+class _Entry:
+    """What is known of one file. `tenant` is the last good one."""
+
+    file: Path
+    tenant: Tenant | None = None
+    mistakes: tuple[Mistake, ...] = ()
+    stamps: dict[Path, _Stamp] = field(default_factory=dict)
+    read_at: float = 0.0
+    refused: bool = False  # because of another tenant's channel: looked at again whenever anything changes
+    missing_since: float | None = None
+
+
+@dataclass(slots=True)
+class _Scan:
+    """What one look at the files found; applied in one step on the event loop."""
+
+    present: list[Path]
+    readings: list[tuple[Reading, dict[Path, _Stamp], float]]
+    directory: OSError | None = None
+
+
+class Tenants:
+    """All tenants of `CONFIG_DIR/tenants`. Reads are plain lookups; files are read by `load` and `watch` alone."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._directory = settings.config_dir / "tenants"
+        self._entries: dict[Path, _Entry] = {}
+        self._serving: dict[str, Tenant] = {}
+        self._callbacks: list[Callback] = []
+        self._directory_failed = False
+
+    def get(self, tenant_id: str) -> Tenant | None:
+        """The tenant that is serving under this id."""
+        return self._serving.get(tenant_id)
+
+    def all(self) -> list[Tenant]:
+        """Every tenant that is serving, by id."""
+        return [self._serving[tenant_id] for tenant_id in sorted(self._serving)]
+
+    def status(self) -> list[TenantStatus]:
+        """Every file that was found, by name, also those that could not be used."""
+        entries = (self._entries[file] for file in sorted(self._entries))
+        return [_status(entry) for entry in entries if entry.tenant or entry.mistakes]
+
+    def on_change(self, callback: Callback) -> None:
+        """`callback(tenant_id, old, new)` for each tenant that came (old None), changed, or went (new None).
+
+        Called on the thread that loads (in `watch`: the event loop's); it must be quick and must not raise.
+        """
+        self._callbacks.append(callback)
+
+    def load(self) -> None:
+        """Reads every file that is new or changed. Blocks; for the start and for commands."""
+        self._apply(self._scan(), initial=True)
+
+    async def watch(self, stop: asyncio.Event) -> None:
+        """Follows the files until `stop` is set: a change takes effect within 5 seconds.
+
+        Wakes up on the file system's word, and every POLL seconds without it, as network file systems give none.
+        """
+        while not stop.is_set():
+            with suppress(OSError, RuntimeError):  # no directory yet, or no inotify watch left: the poll goes on
+                async for _ in awatch(
+                    self._settings.config_dir,
+                    stop_event=stop,
+                    rust_timeout=int(POLL * 1000),
+                    yield_on_timeout=True,
+                    debounce=400,
+                    raise_interrupt=False,
+                    ignore_permission_denied=True,
+                ):
+                    await self._look()
+            await self._look()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), POLL)
+
+    async def _look(self) -> None:
+        self._apply(await asyncio.to_thread(self._scan))
+
+    def _scan(self) -> _Scan:
+        """Reads what changed. Changes nothing of ours: runs beside the event loop."""
+        try:
+            present = list(paths_of(self._directory))
+        except OSError as error:
+            return _Scan(list(self._entries), [], error)
+        readings = []
+        for file in present:
+            entry = self._entries.get(file)
+            if entry is not None and not entry.refused and not _changed(entry):
+                continue
+            now = time.time()
+            # Stamps are taken before the reading: what changes in between is seen as a change the next time.
+            known = {path: _stamp(path) for path in (file, *(entry.stamps if entry else ()))}
+            reading = read_tenant(file, self._settings)
+            stamps = {path: known[path] if path in known else _stamp(path) for path in (file, *reading.depends)}
+            readings.append((reading, stamps, now))
+        return _Scan(present, readings)
+
+    def _apply(self, scan: _Scan, *, initial: bool = False) -> None:
+        if scan.directory is not None and not self._directory_failed:
+            log.error("%s can't be read (%s): no tenant is loaded from it", self._directory, scan.directory.strerror)
+        self._directory_failed = scan.directory is not None
+        self._drop_missing(set(scan.present), initial=initial)
+        for reading, stamps, now in scan.readings:
+            entry = self._entries.get(reading.file)
+            if entry is None:
+                entry = self._entries[reading.file] = _Entry(reading.file)
+            entry.stamps, entry.read_at = stamps, now
+            # Right after a change a file may be half written; the next look comes soon, and sees it whole.
+            if reading.tenant is None and not initial and any(_young(stamp, now) for stamp in stamps.values()):
+                entry.read_at = 0.0
+                continue
+            self._take(entry, reading)
+
+    def _drop_missing(self, present: set[Path], *, initial: bool) -> None:
+        now = time.monotonic()
+        for file, entry in list(self._entries.items()):
+            if file in present:
+                entry.missing_since = None
+                continue
+            # Some editors rename the old file away before they write the new one.
+            entry.missing_since = entry.missing_since or now
+            if initial or now - entry.missing_since >= _SETTLED:
+                del self._entries[file]
+                if entry.tenant is not None:
+                    log.info("tenant %s: its file is gone, it is no longer served", entry.tenant.id)
+                    self._serve(entry.tenant.id, None)
+
+    def _take(self, entry: _Entry, reading: Reading) -> None:
+        mistakes = reading.mistakes
+        if reading.tenant is not None:
+            mistakes = self._shared_tokens(reading.tenant, entry)
+        entry.refused = reading.tenant is not None and bool(mistakes)
+        if mistakes:
+            if mistakes != entry.mistakes:
+                state = "the last good one goes on serving" if entry.tenant else "it is not served"
+                for mistake in mistakes:
+                    log.error("%s (%s)", mistake, state)
+            entry.mistakes = mistakes
+            return
+        mended, entry.mistakes = bool(entry.mistakes), ()
+        if reading.tenant != entry.tenant or mended:
+            log.info("tenant %s: loaded from %s", entry.file.stem, entry.file)
+        entry.tenant = reading.tenant
+        self._serve(entry.file.stem, reading.tenant)
+
+    def _shared_tokens(self, tenant: Tenant, entry: _Entry) -> tuple[Mistake, ...]:
+        """Two tenants on one token would answer each other's customers: the one that serves already stays."""
+        mine = tokens(tenant)
+        for other in self._serving.values():
+            for token, channel in tokens(other).items() if other.id != tenant.id else ():
+                if token in mine:
+                    what = f"has the same token as channel {channel} of tenant {other.id}"
+                    remedy = "give each tenant its own channel, or remove it from one of the two"
+                    return (Mistake(entry.file, 1, 1, f"channels.{mine[token]}", what, remedy),)
+        return ()
+
+    def _serve(self, tenant_id: str, new: Tenant | None) -> None:
+        old = self._serving.get(tenant_id)
+        if new == old:
+            return
+        if new is None:
+            del self._serving[tenant_id]
+        else:
+            self._serving[tenant_id] = new
+        for callback in self._callbacks:
+            callback(tenant_id, old, new)
+
+
+def _status(entry: _Entry) -> TenantStatus:
+    state: Literal["ok", "error", "stale"] = "ok"
+    if entry.mistakes:
+        state = "stale" if entry.tenant else "error"
+    channels = {name: channel.platform for name, channel in entry.tenant.channels.items()} if entry.tenant else {}
+    return TenantStatus(entry.file.stem, entry.file, state, entry.mistakes, channels)
+
+
+def _changed(entry: _Entry) -> bool:
+    racy = (entry.read_at - _RACY) * 1e9
+    stamps: Iterable[tuple[Path, _Stamp]] = entry.stamps.items()
+    return any(_stamp(path) != stamp or (stamp is not None and stamp[0] >= racy) for path, stamp in stamps)
+
+
+def _young(stamp: _Stamp, now: float) -> bool:
+    return stamp is not None and 0 <= now - stamp[0] / 1e9 < _SETTLED
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

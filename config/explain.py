@@ -1,0 +1,141 @@
+"""The model's complaints in plain words: what is wrong, and how to mend it. No value is ever repeated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from config.mistakes import Loc, Mistake, nearest
+from config.tenant_model import (
+    LLM,
+    Agent,
+    Behaviour,
+    Faq,
+    LineChannel,
+    Memory,
+    Replies,
+    Staff,
+    TelegramChannel,
+    TenantFile,
+    TerminalChannel,
+    Understanding,
+    WebChannel,
+)
+from config.texts import Text
+from config.yaml_source import Document
+
+CHANNELS: Mapping[str, type[BaseModel]] = {
+    "line": LineChannel,
+    "telegram": TelegramChannel,
+    "web": WebChannel,
+    "terminal": TerminalChannel,
+}
+_SECRETS = frozenset({"channel_secret", "channel_access_token", "bot_token", "webhook_secret", "api_key"})
+_SECTIONS: Mapping[str, type[BaseModel]] = {
+    "llm": LLM,
+    "understanding": Understanding,
+    "memory": Memory,
+    "behaviour": Behaviour,
+    "staff": Staff,
+    "replies": Replies,
+}
+_NUMBERS = {
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+}
+_TYPES = {
+    "int": ("should be a whole number", "write digits alone, such as 10"),
+    "float": ("should be a number", "write a number, such as 0.5"),
+    "finite": ("should be a number", "write a number, such as 0.5"),
+    "bool": ("should be true or false", "write true or false"),
+    "dict": ("should be a section of fields", "write its fields below it, indented, as `field: value`"),
+    "model": ("should be a section of fields", "write its fields below it, indented, as `field: value`"),
+    "tuple": ("should be a list", "write [one, two], or each below it as `- one`"),
+    "list": ("should be a list", "write [one, two], or each below it as `- one`"),
+}
+
+
+def explain(document: Document, error: Mapping[str, Any]) -> Mistake:
+    """One of pydantic's errors (`ValidationError.errors()`) as a mistake in the file."""
+    loc: Loc = tuple(error["loc"])
+    kind, context, given = str(error["type"]), error.get("ctx") or {}, error.get("input")
+    if loc[-1:] == ("[key]",):
+        loc = loc[:-1]
+    if loc[:1] == ("channels",) and len(loc) > 2:
+        loc = (*loc[:2], *loc[3:])  # pydantic names the platform in between
+    if loc[:2] == ("agents", "default") and loc[:2] not in document.keys and ("agents", "general") in document.keys:
+        loc = ("agents", "general", *loc[2:])
+    if kind == "extra_forbidden":
+        return _unknown(document, loc)
+    what, remedy = _words(loc, kind, context, given)
+    return document.mistake(loc, what, remedy, at_key=kind in ("missing", "string_pattern_mismatch"))
+
+
+def _words(loc: Loc, kind: str, context: Mapping[str, Any], given: Any) -> tuple[str, str]:
+    name = str(loc[-1]) if loc else ""
+    if kind == "mistake":
+        return context["what"], context["remedy"]
+    if kind == "missing":
+        if name in _SECRETS:
+            return "is missing", f"add {name}: ${{NAME}} and set NAME in the environment or in config/secrets/NAME"
+        return "is missing", f"add {name}: …"
+    if kind == "union_tag_not_found":
+        return "has no platform", f"add platform: {', '.join(CHANNELS)} (one of them)"
+    if kind == "union_tag_invalid":
+        tag = given.get("platform") if isinstance(given, dict) else None
+        return "has an unknown platform", _pick(str(tag), list(CHANNELS))
+    if kind == "literal_error":
+        words = re.findall(r"'([^']*)'", str(context.get("expected", "")))
+        return f"is none of {', '.join(words)}", _pick(str(given), words)
+    if kind == "string_type":
+        number = isinstance(given, bool | int | float)
+        return "should be a text", "put it in quotes" if number else "write a text"
+    if kind in ("string_too_short", "too_short"):
+        return "is empty", "write it, or leave the field out"
+    if kind == "string_pattern_mismatch":
+        return "is not a name", "use 1 to 64 letters a-z, digits, _ and -, beginning with a letter or digit"
+    if kind in _NUMBERS:
+        return "is out of range", f"write {_NUMBERS[kind].format(**context)}"
+    return _TYPES.get(kind.split("_")[0], ("can't be used", "compare it with config/examples/full.yaml"))
+
+
+def _pick(word: str, words: list[str]) -> str:
+    near = nearest(word, words)
+    return f"did you mean {near}?" if near else f"write one of {', '.join(words)}"
+
+
+def _unknown(document: Document, loc: Loc) -> Mistake:
+    known = [name for name in _fields(document, loc[:-1]) if name != "id"]
+    word = str(loc[-1])
+    near = nearest(word, known)
+    home = next((name for name, section in _SECTIONS.items() if word in section.model_fields), None)
+    if near:
+        remedy = f"did you mean {near}?"
+    elif home and loc[:1] != (home,):
+        remedy = f"did you mean {home}.{word}? It belongs under {home}"
+    else:
+        remedy = f"remove it; known here: {', '.join(known)}"
+    return document.mistake(loc, "is not a known field", remedy, at_key=True)
+
+
+def _fields(document: Document, parent: Loc) -> list[str]:
+    """The fields that may stand in the section `parent`."""
+    model: type[BaseModel] = TenantFile
+    match parent:
+        case ("channels", name, *_):
+            platform = document.data["channels"][name].get("platform")
+            model = CHANNELS.get(platform, WebChannel)
+        case ("agents", *_):
+            model = Agent
+        case ("faq", _):
+            model = Faq
+        case ("faq" | "replies", _, *_):
+            model = Text
+        case (str() as section, *_):
+            model = _SECTIONS.get(section, Text)
+    return list(model.model_fields)

@@ -11,6 +11,7 @@ import hashlib
 import re
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
 
 DEFAULT_AGENT = "default"
 MAIN = "main"
@@ -49,6 +50,13 @@ def escape(part: str) -> str:
     if len(name) > _MAX:
         name = f"{name[:_KEPT]}~{hashlib.sha256(name.encode()).hexdigest()}"
     return name
+
+
+def unescape(name: str) -> str | None:
+    """The part that `escape` made this name of; None for a shortened one, which does not hold it whole."""
+    if "~" in name:
+        return None
+    return unquote_to_bytes(name).decode("utf-8", "surrogatepass")
 
 
 def check_tenant(tenant: str) -> str:

@@ -45,6 +45,7 @@ class ShortTermMemory(BaseModel):
     conversation_id: str = "main"
     history: list[Message] = Field(default_factory=list)
     carried: list[Message] = Field(default_factory=list)
+    recent_ids: list[str] = Field(default_factory=list)  # of messages that left the history: a repeat is still known
     summary: str = ""
     state: State = "awaiting_input"
     last_intent: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -33,8 +33,13 @@ class Sessions(Protocol):
         """Conversations whose session is over and not yet consolidated. Never scans the keyspace."""
         ...
 
-    async def consolidated(self, ref: ConversationRef, rev: int) -> None:
-        """The session of that `rev` has gone into long-term memory: drop it, unless a newer one stands there."""
+    async def consolidated(self, ref: ConversationRef, rev: int) -> bool:
+        """The session of that `rev` has gone into long-term memory: drop it, unless a newer one stands there.
+        True for the one caller who dropped it."""
+        ...
+
+    async def forget(self, tenant: str, user: str) -> int:
+        """Removes every conversation's session of the user; how many there were."""
         ...
 
     async def close(self) -> None: ...
@@ -56,9 +61,10 @@ class LongTerm(Protocol):
         events: Sequence[MemoryEvent],
         *,
         attributes: dict[str, Any] | None = None,
-        history_summary: str | None = None,
+        history_summary: str | Callable[[str], str] | None = None,
     ) -> None:
-        """Appends events (once each, by `event_id`), merges attributes, replaces the summary where given.
+        """Appends events (once each, by `event_id`), merges attributes (a list gains items, anything else is replaced),
+        replaces the summary where given. A function gets the summary of that moment and is called under the user's lock: short, pure, so that no update is lost.
         On disk when it returns. Its cost does not grow with the events already there."""
         ...
 

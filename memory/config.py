@@ -1,0 +1,64 @@
+"""How a memory is set up, for those who use it as a library; the gateway fills it from its settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memory.retention import Retention
+
+
+class MemoryRules(BaseModel):
+    """What a tenant may set for itself. Times in seconds; an `sm_ttl` of 0 means no expiry by idleness."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sm_ttl: float = Field(default=1800.0, ge=0)
+    max_turns: int = Field(default=10, ge=1)
+    importance_threshold: float = Field(default=0.5, ge=0.0, le=1.0)
+
+    @property
+    def max_messages(self) -> int:
+        return 2 * self.max_turns
+
+
+class MemoryConfig(BaseModel):
+    """Everything a MemoryManager needs. Raises ValueError (pydantic) that names the field and what is wrong.
+
+    `redis_url` None: sessions live in this process. `transcripts_path` None: `transcripts` beside `lm_base_path`.
+    `openrouter_api_key` None: rules classify. `transcript_retention_days` 0: transcripts are kept.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    redis_url: str | None = None
+    redis_cluster: bool = False
+    sm_ttl: float = Field(default=1800.0, ge=0)
+    max_turns: int = Field(default=10, ge=1)
+    max_conversations: int = Field(default=0, ge=0)
+    lm_base_path: Path = Path("data/longterm")
+    lm_compression: Literal["none", "gzip", "zstd"] = "none"
+    max_events_per_user: int = Field(default=1000, ge=1)
+    event_retention_days: int = Field(default=365, ge=1)
+    importance_threshold: float = Field(default=0.5, ge=0.0, le=1.0)
+    transcripts_path: Path | None = None
+    transcript_retention_days: int = Field(default=0, ge=0)
+    openrouter_api_key: str | None = Field(default=None, repr=False)
+    openrouter_model: str = "openai/gpt-4o-mini"
+    openrouter_base_url: str = "https://openrouter.ai/api/v1"
+
+    @property
+    def rules(self) -> MemoryRules:
+        return MemoryRules(
+            sm_ttl=self.sm_ttl, max_turns=self.max_turns, importance_threshold=self.importance_threshold
+        )
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(max_events=self.max_events_per_user, days=self.event_retention_days)
+
+    @property
+    def transcripts(self) -> Path:
+        return self.transcripts_path or self.lm_base_path.parent / "transcripts"

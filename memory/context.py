@@ -1,0 +1,48 @@
+"""What is known at this point, put together for the model: pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memory.models import LongTermMemory, Message, ShortTermMemory
+
+IMPORTANT = 0.7  # the score from which an event is told to the model
+IMPORTANT_COUNT = 5
+
+
+def build(
+    session: ShortTermMemory | None,
+    lm: LongTermMemory | None,
+    *,
+    include_summary: bool = True,
+    max_recent_messages: int = 10,
+) -> dict[str, Any]:
+    """The `ctx` of the API: with no session its fields are empty and `error` says so.
+
+    `important_events` are dicts with the fields of the long-term file, oldest first.
+    """
+    context: dict[str, Any] = {
+        "recent_messages": recent(session, max_recent_messages) if session else [],
+        "current_state": session.state if session else None,
+        "session_variables": dict(session.variables) if session else {},
+        "conversation_summary": session.summary if session and include_summary else None,
+        "user_attributes": dict(lm.attributes) if lm else {},
+        "history_summary": lm.history_summary if lm else "",
+        "important_events": important(lm) if lm else [],
+    }
+    if session is None:
+        context["error"] = "there is no live session for this user"
+    return context
+
+
+def recent(session: ShortTermMemory, limit: int) -> list[Message]:
+    """The last messages, those carried over from earlier sessions included, oldest first."""
+    messages = [*session.carried, *session.history]
+    return [message.copy() for message in messages[-limit:]] if limit > 0 else []
+
+
+def important(lm: LongTermMemory) -> list[dict[str, Any]]:
+    """The newest five events with a score of 0.7 or more."""
+    scored = [event for event in lm.events if event.importance_score >= IMPORTANT]
+    newest = sorted(scored, key=lambda event: event.timestamp)[-IMPORTANT_COUNT:]
+    return [event.model_dump(mode="json", exclude_none=True) for event in newest]

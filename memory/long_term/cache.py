@@ -1,0 +1,54 @@
+"""The last persons read, bounded in number and bytes. Safe between threads."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from memory.long_term.place import Mark
+from memory.models import LongTermMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the files said when they looked like `mark`. `memory` is never given away, only copies of it."""
+
+    mark: Mark
+    journal_end: int  # bytes of the journal that are in `memory`
+    memory: LongTermMemory
+
+
+class Cache:
+    """`max_bytes` counts the bytes on disk of what is held; in memory it is a small multiple of that."""
+
+    def __init__(self, max_entries: int, max_bytes: int) -> None:
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, str]) -> Entry | None:
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries.move_to_end(key)
+            return entry
+
+    def put(self, key: tuple[str, str], entry: Entry) -> None:
+        with self._lock:
+            self._take(key)
+            self._entries[key] = entry
+            self._bytes += entry.mark.bytes
+            while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+                self._take(next(iter(self._entries)))
+
+    def drop(self, key: tuple[str, str]) -> None:
+        with self._lock:
+            self._take(key)
+
+    def _take(self, key: tuple[str, str]) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.mark.bytes

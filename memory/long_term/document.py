@@ -1,0 +1,193 @@
+"""A person's long-term file as plain JSON values: parsing, merging, and saving what a broken one still holds. Pure.
+
+Work on disk is done with plain values, not models, so that whatever a newer version wrote passes through untouched.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from memory.long_term.frozen import frozen, thawed
+from memory.models import SCHEMA_VERSION, LongTermMemory
+from memory.retention import Retention, keep
+from memory.surrogates import without_surrogates
+from processors.models import MemoryEvent
+
+log = logging.getLogger(__name__)
+
+Document = dict[str, Any]
+
+_DECODER = json.JSONDecoder()
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def empty(tenant: str, user: str) -> Document:
+    return {"tenant_id": tenant, "user_id": user, "events": [], "attributes": {}, "history_summary": ""}
+
+
+def parse(raw: bytes) -> Document:
+    """Raises ValueError for what is not JSON or not of a long-term file's shape."""
+    document = orjson.loads(raw)
+    shapes = (("events", list), ("attributes", dict), ("history_summary", str))
+    if not isinstance(document, dict) or any(not isinstance(document.get(key, of()), of) for key, of in shapes):
+        raise ValueError("not of a long-term file's shape")
+    return document
+
+
+def dump(value: Any, *, readable: bool = False) -> bytes:
+    """JSON of anything that came through an API: what JSON can't hold is written as text."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 if readable else None)
+    except TypeError:  # a lone surrogate, an integer over 64 bits, a value of another kind
+        clean = without_surrogates(value)
+        return json.dumps(clean, ensure_ascii=False, default=str, indent=2 if readable else None).encode()
+
+
+def merge(document: Document, lines: Iterable[Document]) -> Document:
+    """The document after the journal's lines, in order. Merging the same lines twice changes nothing: events are known
+    by `event_id`, the rest is replaced. So a crash between writing the file and dropping its journal does no harm."""
+    merged = {**document, "events": list(document.get("events", ()))}
+    merged["attributes"] = dict(document.get("attributes", {}))
+    known = {event.get("event_id") for event in merged["events"] if isinstance(event, dict)}
+    for line in lines:
+        for event in line.get("events", ()):
+            if event.get("event_id") is None or event["event_id"] not in known:
+                merged["events"].append(event)
+                known.add(event.get("event_id"))
+        merged["attributes"] = with_attributes(merged["attributes"], line.get("attributes", {}))
+        if "history_summary" in line:
+            merged["history_summary"] = line["history_summary"]
+    merged.setdefault("schema_version", SCHEMA_VERSION)
+    return merged
+
+
+def with_attributes(known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """New values replace old ones, but a list gains what it does not hold yet: a second allergy does not end the first."""
+    merged = dict(known)
+    for name, value in new.items():
+        old = merged.get(name)
+        if isinstance(old, list) and isinstance(value, list):
+            value = [*old, *(item for item in value if item not in old)]
+        merged[name] = value
+    return merged
+
+
+def trim(document: Document, now: datetime, rules: Retention) -> int:
+    """Applies retention in place; the number of events removed. What has no readable time counts as oldest."""
+    before = len(document["events"])
+    document["events"] = keep(document["events"], _when, now, rules)
+    return before - len(document["events"])
+
+
+def view(document: Document, tenant: str, user: str) -> LongTermMemory:
+    """The document as a value. An event that this version can't understand stays in the file and is left out here."""
+    whole = {**document, "tenant_id": tenant, "user_id": user}
+    try:
+        memory = LongTermMemory.model_validate(whole)
+    except ValidationError:
+        whole["events"] = [event for event in whole.get("events", ()) if _is_event(event)]
+        left_out = len(document.get("events", ())) - len(whole["events"])
+        log.warning("%d events of a long-term file are not understood and left out of what is read", left_out)
+        whole.pop("schema_version", None)
+        memory = LongTermMemory.model_validate(whole)
+    for event in memory.events:
+        _freeze(event)
+    return memory
+
+
+def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rules: Retention) -> LongTermMemory:
+    """What `view` of the merged document would give, at the cost of the new lines alone."""
+    known = {event.event_id for event in memory.events}
+    events = list(memory.events)
+    attributes = dict(memory.attributes)
+    summary = memory.history_summary
+    for line in lines:
+        for raw in line.get("events", ()):
+            if _is_event(raw) and (raw.get("event_id") is None or raw["event_id"] not in known):
+                known.add(raw.get("event_id"))
+                events.append(_freeze(MemoryEvent.model_validate(raw)))
+        attributes = with_attributes(attributes, line.get("attributes", {}))
+        summary = line.get("history_summary", summary)
+    events = keep(events, lambda event: event.timestamp, now, rules)
+    return memory.model_copy(update={"events": events, "attributes": attributes, "history_summary": summary})
+
+
+def copy(memory: LongTermMemory) -> LongTermMemory:
+    """A copy to give away: whoever changes it changes nothing here. The events are the same, but can't be changed."""
+    rest = {name: thawed(value) for name, value in (memory.__pydantic_extra__ or {}).items()}
+    attributes = thawed(memory.attributes)
+    return memory.model_copy(update={"events": list(memory.events), "attributes": attributes, **rest})
+
+
+def salvage(raw: bytes, tenant: str, user: str) -> Document:
+    """What can still be read of a broken file: every whole event, whole pairs of the attributes, the summary."""
+    text = raw.decode("utf-8", "replace")
+    document = empty(tenant, user)
+    if found := re.search(r'(?<!\\)"events"\s*:\s*\[', text):
+        document["events"] = list(_objects(text, found.end()))
+    if found := re.search(r'(?<!\\)"attributes"\s*:\s*\{', text):
+        document["attributes"] = dict(_pairs(text, found.end()))
+    if found := re.search(r'(?<!\\)"history_summary"\s*:\s*(?=")', text):
+        summary, _ = _value(text, found.end())
+        document["history_summary"] = summary if isinstance(summary, str) else ""
+    return document
+
+
+def _objects(text: str, at: int) -> Iterable[Document]:
+    while (at := text.find("{", at)) >= 0:
+        value, end = _value(text, at)
+        if isinstance(value, dict) and _is_event(value):
+            yield value
+        at = end if value is not None else at + 1
+
+
+def _pairs(text: str, at: int) -> Iterable[tuple[str, Any]]:
+    pair = re.compile(r'[\s,]*(?=")')
+    colon = re.compile(r"\s*:\s*")
+    while start := pair.match(text, at):
+        name, end = _value(text, start.end())
+        middle = colon.match(text, end) if name is not None else None
+        if middle is None:
+            return
+        value, at = _value(text, middle.end())
+        if at == middle.end():
+            return
+        yield name, value
+
+
+def _value(text: str, at: int) -> tuple[Any, int]:
+    """The JSON value that begins there and where it ends; `at` itself when there is none."""
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except (ValueError, RecursionError):
+        return None, at
+    return value, end
+
+
+def _freeze(event: MemoryEvent) -> MemoryEvent:
+    event.__dict__["payload"] = frozen(event.payload)  # past the model's own guard: it is nobody else's yet
+    return event
+
+
+def _is_event(value: Any) -> bool:
+    try:
+        MemoryEvent.model_validate(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def _when(event: Any) -> datetime:
+    try:
+        moment = datetime.fromisoformat(event["timestamp"])
+    except (KeyError, TypeError, ValueError):
+        return _LONG_AGO
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

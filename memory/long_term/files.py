@@ -1,0 +1,224 @@
+"""The blocking half of the JSON files: one person's file and journal read, appended to, folded. Runs in threads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from memory import file_locks
+from memory.errors import LongTermUnavailable
+from memory.long_term import document, journal
+from memory.long_term.cache import Cache, Entry
+from memory.long_term.document import Document
+from memory.long_term.place import Compression, Mark, Place
+from memory.models import LongTermMemory
+from memory.retention import Retention
+
+log = logging.getLogger(__name__)
+
+JOURNAL_BYTES = 128 * 1024  # a longer journal is folded in: some hundred events for one rewrite of the file
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What one save adds: a journal line, and the summary as a value in it or as a function of the one before."""
+
+    line: Document
+    summary: Callable[[str], str] | None = None
+
+
+class Files:
+    """`retention` gives a tenant's rules; `clock` the time."""
+
+    def __init__(
+        self,
+        base: Path,
+        compression: Compression,
+        retention: Callable[[str], Retention],
+        cache: Cache,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._base = base
+        self._compression = compression
+        self._retention = retention
+        self._cache = cache
+        self._clock = clock
+
+    def load(self, tenant: str, user: str) -> LongTermMemory | None:
+        place = Place(self._base, tenant, user)
+        with _faults("read", place):
+            mark = place.mark()
+            if mark.nothing:
+                return None
+            entry = self._cache.get((tenant, user))
+            if entry is None or entry.mark != mark:
+                with file_locks.shared(place.folder, place.name):
+                    entry = self._read(place, tenant, user)
+                if entry is None:
+                    entry = self._mended(place, tenant, user)
+            return document.copy(entry.memory) if entry is not None else None
+
+    def append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
+        place = Place(self._base, tenant, user)
+        with _faults("written", place), file_locks.exclusive(place.folder, place.name):
+            written = b""
+            summary: str | None = None
+            for addition in additions:
+                line = addition.line
+                if addition.summary is not None:
+                    if summary is None:
+                        summary = self._summary(place, tenant, user)
+                    summary = addition.summary(summary)
+                    line = {**line, "history_summary": summary}
+                elif "history_summary" in line:
+                    summary = line["history_summary"]
+                written += document.dump(line) + b"\n"
+            size = journal.append(place.journal, written)
+            if size > JOURNAL_BYTES or place.mark().file is None:
+                try:
+                    self._fold(place, tenant, user, self._clock())
+                except OSError as error:  # the lines are safe in the journal; the next save tries again
+                    log.warning("the journal %s can't be folded in now: %s", place.journal, error.strerror)
+
+    def compact(self, tenant: str, user: str, now: datetime) -> int:
+        place = Place(self._base, tenant, user)
+        with _faults("written", place):
+            if place.mark().nothing:
+                return 0
+            with file_locks.exclusive(place.folder, place.name):
+                return self._fold(place, tenant, user, now)
+
+    def forget(self, tenant: str, user: str) -> dict[str, int]:
+        place = Place(self._base, tenant, user)
+        removed = {"longterm_files": 0, "events": 0, "attributes": 0}
+        with _faults("removed", place):
+            if not place.all_files():
+                return removed
+            with file_locks.exclusive(place.folder, place.name):
+                entry = self._read(place, tenant, user)
+                if entry is not None:
+                    removed["events"] = len(entry.memory.events)
+                    removed["attributes"] = len(entry.memory.attributes)
+                for path in place.all_files():
+                    path.unlink()
+                    removed["longterm_files"] += 1
+                self._cache.drop((tenant, user))
+                journal.sync_folder(place.folder)
+        return removed
+
+    # -- under the user's lock ---------------------------------------------------------------------------------------
+
+    def _summary(self, place: Place, tenant: str, user: str) -> str:
+        if place.mark().nothing:
+            return ""
+        entry = self._read(place, tenant, user) or self._mend(place, tenant, user)
+        return entry.memory.history_summary
+
+    def _read(self, place: Place, tenant: str, user: str) -> Entry | None:
+        """The person as the files stand, from the cache where that holds; None: the file is broken."""
+        key = (tenant, user)
+        mark = place.mark()
+        entry = self._cache.get(key)
+        if entry is not None and entry.mark == mark:
+            return entry
+        if entry is not None and _only_grown(entry.mark, mark, entry.journal_end):
+            added = journal.read(place.journal, entry.journal_end)
+            memory = document.extend(entry.memory, added.lines, self._clock(), self._retention(tenant))
+            entry = Entry(mark, added.end, memory)
+        else:
+            whole = document.empty(tenant, user)
+            if mark.file is not None:
+                raw, complete = place.read(mark.file)
+                try:
+                    whole = document.parse(raw)
+                except ValueError:
+                    return None
+                if not complete:
+                    return None
+            added = journal.read(place.journal)
+            entry = self._entry(mark, document.merge(whole, added.lines), added.end, tenant, user)
+        self._cache.put(key, entry)
+        return entry
+
+    def _entry(self, mark: Mark, merged: Document, journal_end: int, tenant: str, user: str) -> Entry:
+        document.trim(merged, self._clock(), self._retention(tenant))
+        return Entry(mark, journal_end, document.view(merged, tenant, user))
+
+    def _mended(self, place: Place, tenant: str, user: str) -> Entry | None:
+        """A reader met a broken file: mends it, or where nothing can be written, goes on with what is readable."""
+        try:
+            with file_locks.exclusive(place.folder, place.name):
+                if place.mark().nothing:
+                    return None
+                return self._read(place, tenant, user) or self._mend(place, tenant, user)
+        except OSError as error:
+            log.warning("the broken file of %s can't be set aside: %s", place.name, error.strerror)
+            whole, added = self._salvaged(place, tenant, user), journal.read(place.journal)
+            return self._entry(place.mark(), document.merge(whole, added.lines), added.end, tenant, user)
+
+    def _salvaged(self, place: Place, tenant: str, user: str) -> Document:
+        path = place.mark().file
+        return document.salvage(place.read(path)[0], tenant, user) if path else document.empty(tenant, user)
+
+    def _mend(self, place: Place, tenant: str, user: str) -> Entry:
+        """Sets the broken file aside and writes what it still held into a new one."""
+        whole, path = self._salvaged(place, tenant, user), place.mark().file
+        if path is not None:
+            aside = place.set_aside(path)
+            log.error("%s could not be read: kept as %s, %d events saved", path, aside.name, len(whole["events"]))
+        place.write(document.dump(document.merge(whole, ()), readable=True), self._compression)
+        added = journal.read(place.journal)
+        entry = self._entry(place.mark(), document.merge(whole, added.lines), added.end, tenant, user)
+        self._cache.put((tenant, user), entry)
+        return entry
+
+    def _fold(self, place: Place, tenant: str, user: str, now: datetime) -> int:
+        """The journal into the file, retention applied; a journal with broken lines is set aside, not removed."""
+        mark = place.mark()
+        whole = document.empty(tenant, user)
+        if mark.file is not None:
+            raw, complete = place.read(mark.file)
+            try:
+                whole = document.parse(raw)
+            except ValueError:
+                complete = False
+            if not complete:
+                self._mend(place, tenant, user)
+                return self._fold(place, tenant, user, now)
+        added = journal.read(place.journal)
+        merged = document.merge(whole, added.lines)
+        removed = document.trim(merged, now, self._retention(tenant))
+        as_configured = mark.file is not None and place.kind(mark.file) == self._compression
+        if mark.of_journal is None and not removed and as_configured:
+            return 0
+        place.write(document.dump({**merged, "tenant_id": tenant, "user_id": user}, readable=True), self._compression)
+        if added.unreadable:
+            log.error("%d lines of %s can't be read: the journal is set aside", added.unreadable, place.journal)
+            place.set_aside(place.journal)
+        else:
+            place.journal.unlink(missing_ok=True)
+        self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
+        return removed
+
+
+def _only_grown(old: Mark, new: Mark, journal_end: int) -> bool:
+    if (old.file, old.of_file) != (new.file, new.of_file) or new.of_journal is None:
+        return False
+    return old.of_journal is None or (
+        old.of_journal[0] == new.of_journal[0] and new.of_journal[1] >= max(journal_end, old.of_journal[1])
+    )
+
+
+@contextmanager
+def _faults(deed: str, place: Place) -> Iterator[None]:
+    """The edge: what the system raises becomes LongTermUnavailable."""
+    try:
+        yield
+    except OSError as error:
+        raise LongTermUnavailable(
+            f"long-term memory {place.folder / place.name} can't be {deed}: {error.strerror or error}"
+        ) from error

@@ -1,0 +1,91 @@
+"""The newest lines of a person's memory, appended beside the file until they are folded in. One JSON object a line."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from memory.long_term.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    lines: list[Document]
+    unreadable: int  # lines that are whole but broken
+    end: int  # bytes read: up to the last line's end
+
+
+def append(path: Path, lines: bytes) -> int:
+    """Adds whole lines with one write and has them on disk when it returns; the journal's new size.
+
+    The caller holds the user's lock. Raises OSError; the journal is then as it was before. A line that a crash cut
+    short is ended first, so that it spoils no other.
+    """
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        try:
+            _write_all(descriptor, b"\n" + lines if torn else lines)
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)
+            raise
+        if size == 0:
+            sync_folder(path.parent)
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
+
+
+def read(path: Path, start: int = 0) -> Read:
+    """The lines from byte `start` on; none when there is no journal. A last line without its end is read if whole."""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            raw = file.read()
+    except FileNotFoundError:
+        return Read([], 0, 0)
+    lines: list[Document] = []
+    unreadable = 0
+    whole, _, tail = raw.rpartition(b"\n")
+    for line in whole.splitlines():
+        parsed = _parse(line)
+        if parsed is not None:
+            lines.append(parsed)
+        elif line.strip():
+            unreadable += 1
+    end = start + len(raw) - len(tail)
+    if tail and (last := _parse(tail)) is not None:
+        lines.append(last)
+        end += len(tail)
+    return Read(lines, unreadable, end)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes a file's coming or going in this folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _parse(line: bytes) -> Document | None:
+    try:
+        value = orjson.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("attributes", {}), dict):
+        return None
+    events = value.get("events", [])
+    return value if isinstance(events, list) and all(isinstance(event, dict) for event in events) else None
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

@@ -1,0 +1,147 @@
+"""Long-term memory as one JSON file a person, with a journal beside it.
+
+A save appends one line to the journal, so it costs the same however much is known already. The journal is folded into
+the file when it grows long and when a session ends. Saves of one person that come together share one write and one
+fsync. Everything that blocks runs in one thread call an operation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from memory import keys
+from memory.long_term.cache import Cache
+from memory.long_term.files import Addition, Files
+from memory.long_term.place import ENDINGS, Compression, Place
+from memory.models import LongTermMemory
+from memory.retention import Retention
+from processors.models import MemoryEvent, iso
+
+_Lane = tuple[asyncio.AbstractEventLoop, str, str]
+_Waiting = tuple[Addition, "asyncio.Future[None]"]
+
+
+class JsonFiles:
+    """`<base>/<tenant>/<user>.json` and `.journal`.
+
+    `retention` is one rule for all or a function of the tenant; `clock` gives aware times. The cache holds at most
+    `cache_entries` persons whose files together have at most `cache_bytes`; a look at the files (a stat) tells whether
+    it still holds, also when another process wrote.
+    """
+
+    def __init__(
+        self,
+        base: Path | str,
+        *,
+        compression: Compression = "none",
+        retention: Retention | Callable[[str], Retention] = Retention(),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        cache_entries: int = 1000,
+        cache_bytes: int = 16 * 1024 * 1024,
+    ) -> None:
+        self._base = Path(base)
+        self._clock = clock
+        rules = (lambda _: retention) if isinstance(retention, Retention) else retention
+        self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock)
+        self._waiting: dict[_Lane, list[_Waiting]] = {}
+        self._writers: set[asyncio.Task[None]] = set()
+
+    async def load(self, tenant: str, user: str) -> LongTermMemory | None:
+        return await asyncio.to_thread(self._files.load, tenant, user)
+
+    async def save_events(
+        self,
+        tenant: str,
+        user: str,
+        events: Sequence[MemoryEvent],
+        *,
+        attributes: dict[str, Any] | None = None,
+        history_summary: str | Callable[[str], str] | None = None,
+    ) -> None:
+        keys.longterm_file(self._base, tenant, user)  # a wrong id fails here, in the caller's own stack
+        line: dict[str, Any] = {"at": iso(self._clock()), "user_id": user}
+        if events:
+            line["events"] = [event.model_dump(mode="json", exclude_none=True) for event in events]
+        if attributes:
+            line["attributes"] = dict(attributes)
+        summary = history_summary if callable(history_summary) else None
+        if isinstance(history_summary, str):
+            line["history_summary"] = history_summary
+        if len(line) == 2 and summary is None:
+            return
+        await self._together(tenant, user, Addition(line, summary))
+
+    async def _together(self, tenant: str, user: str, addition: Addition) -> None:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        lane = (loop, tenant, user)
+        if lane in self._waiting:
+            self._waiting[lane].append((addition, done))  # a writer is at work and takes these next
+        else:
+            self._waiting[lane] = [(addition, done)]
+            # A task of its own: a caller who is cancelled must not take the others' writes along.
+            writer = loop.create_task(self._write(lane))
+            self._writers.add(writer)
+            writer.add_done_callback(self._writers.discard)
+        await done
+
+    async def _write(self, lane: _Lane) -> None:
+        _, tenant, user = lane
+        while batch := self._waiting[lane]:
+            self._waiting[lane] = []
+            additions = [addition for addition, _ in batch]
+            work = asyncio.to_thread(self._files.append, tenant, user, additions)
+            (outcome,) = await asyncio.gather(work, return_exceptions=True)
+            for _, done in batch:
+                if done.done():  # its caller was cancelled
+                    continue
+                if isinstance(outcome, BaseException):
+                    done.set_exception(outcome)
+                else:
+                    done.set_result(None)
+        del self._waiting[lane]
+
+    async def compact(self, tenant: str, user: str, now: datetime) -> int:
+        return await asyncio.to_thread(self._files.compact, tenant, user, now)
+
+    async def users(self, tenant: str) -> AsyncIterator[str]:
+        for user in await asyncio.to_thread(self._users, tenant):
+            yield user
+
+    def _users(self, tenant: str) -> list[str]:
+        folder = keys.tenant_file(self._base, tenant).parent
+        endings = (*(f".json{ending}" for ending in ENDINGS.values()), ".journal")
+        names: dict[str, Path] = {}
+        if folder.is_dir():
+            for path in sorted(folder.iterdir()):
+                ending = next((one for one in endings if path.name.endswith(one)), None)
+                if ending is not None and not path.name.startswith(("_", ".")):
+                    names.setdefault(path.name.removesuffix(ending), path)
+        found = (keys.unescape(name) or self._id_inside(path) for name, path in names.items())
+        return sorted(user for user in found if user)
+
+    def _id_inside(self, path: Path) -> str | None:
+        """A shortened name does not hold the id; the file does."""
+        try:
+            raw = path.read_bytes()
+            if path.suffix in (".gz", ".zst"):
+                tenant, plain = path.parent.name, path.name.removesuffix(path.suffix).removesuffix(".json")
+                raw, _ = Place(self._base, tenant, plain).read(path)
+            user = orjson.loads(raw.splitlines()[0] if path.suffix == ".journal" else raw).get("user_id")
+        except (OSError, ValueError, IndexError, KeyError, AttributeError):
+            return None
+        return user if isinstance(user, str) else None
+
+    async def forget(self, tenant: str, user: str) -> dict[str, int]:
+        return await asyncio.to_thread(self._files.forget, tenant, user)
+
+    async def close(self) -> None:
+        """Waits for the writes that are under way."""
+        loop = asyncio.get_running_loop()
+        await asyncio.gather(*(writer for writer in self._writers if writer.get_loop() is loop))

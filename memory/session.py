@@ -1,0 +1,133 @@
+"""What may happen to a session, as pure functions: a session in, a session out, nothing stored.
+
+The manager and the gateway's turn are built from the same ones, so a session means the same on both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from memory import keys
+from memory.keys import ConversationRef
+from memory.models import LongTermMemory, Message, ShortTermMemory
+from memory.surrogates import without_surrogates
+from processors.models import EventType, MemoryEvent, iso
+
+ALWAYS_SAVED = 0.9  # a score from here on is saved whatever the threshold
+GENERAL_TOPIC = "general"
+
+_REMEMBERED_IDS = 64  # ids of messages that left the history, still known so that a late repeat is not appended
+
+
+def new_session(
+    ref: ConversationRef,
+    session_id: str,
+    lm: LongTermMemory | None,
+    carried: Sequence[Message],
+    now: datetime,
+    ttl: float,
+) -> ShortTermMemory:
+    """A session that begins with what long-term memory knows: its summary, attributes and preferences."""
+    attributes = dict(lm.attributes) if lm else {}
+    variables: dict[str, Any] = {
+        "preferred_language": attributes.pop("preferred_language", None),
+        "current_topic": attributes.pop("current_topic", None) or GENERAL_TOPIC,
+    }
+    if attributes:
+        variables["preferences"] = attributes
+    return ShortTermMemory(
+        tenant_id=ref.tenant,
+        user_id=ref.user,
+        session_id=session_id,
+        agent=keys.agent_name(ref.agent),
+        conversation_id=ref.conversation,
+        carried=list(carried),
+        summary=lm.history_summary if lm else "",
+        variables=variables,
+        created_at=now,
+        expires_at=_end(now, ttl),
+    )
+
+
+def append(
+    session: ShortTermMemory, messages: Sequence[Message], *, max_messages: int, now: datetime, ttl: float
+) -> ShortTermMemory:
+    """The session with the messages that it does not know yet, the newest `max_messages` of them kept.
+
+    A message whose `message_id` was appended before changes nothing, not even `expires_at`: if none is new, the very
+    same session comes back. Times in the history never run backwards or stand still; what has none gets `now`.
+    """
+    known = known_ids(session)
+    last = _time(session.history[-1]) if session.history else None
+    added: list[Message] = []
+    for message in messages:
+        message_id = message.get("message_id")
+        if message_id is not None and message_id in known:
+            continue
+        if message_id is not None:
+            known.add(message_id)
+        moment = min(_time(message) or now, now)
+        if last is not None and moment <= last:
+            moment = last + timedelta(milliseconds=1)
+        last = moment
+        clean = cast("Message", without_surrogates(message))
+        clean["timestamp"] = iso(moment)
+        added.append(clean)
+    if not added:
+        return session
+    history = [*session.history, *added]
+    gone, history = history[:-max_messages], history[-max_messages:]
+    left = [message["message_id"] for message in gone if "message_id" in message]
+    return session.model_copy(
+        update={
+            "history": history,
+            "recent_ids": [*session.recent_ids, *left][-_REMEMBERED_IDS:],
+            "expires_at": _end(now, ttl),
+        }
+    )
+
+
+def known_ids(session: ShortTermMemory) -> set[str]:
+    """Ids of every message that this session has seen or was given by an earlier one."""
+    messages = (*session.carried, *session.history)
+    return {message["message_id"] for message in messages if "message_id" in message} | set(session.recent_ids)
+
+
+def note_event(session: ShortTermMemory, event: MemoryEvent) -> ShortTermMemory:
+    """The session after its last message was understood: `last_intent`, language and topic brought up to date."""
+    variables = dict(session.variables)
+    variables.setdefault("preferred_language", None)
+    variables.setdefault("current_topic", GENERAL_TOPIC)
+    language = event.payload.get("language")
+    if language in ("th", "en") or (language == "mixed" and not variables["preferred_language"]):
+        variables["preferred_language"] = language
+    if topic := _topic(event.payload):
+        variables["current_topic"] = topic
+    elif event.event_type is not EventType.GENERIC_EVENT:
+        variables["current_topic"] = event.event_type.value.lower()
+    return session.model_copy(update={"last_intent": event.event_type.value, "variables": variables})
+
+
+def worth_saving(event: MemoryEvent, threshold: float) -> bool:
+    return event.importance_score >= min(threshold, ALWAYS_SAVED)
+
+
+def _topic(payload: dict[str, Any]) -> str | None:
+    """What the message is about in the classifier's words; rules name none."""
+    details = payload.get("details")
+    found = details.get("topic") if isinstance(details, dict) else payload.get("topic") or payload.get("question_type")
+    return found if isinstance(found, str) and found else None
+
+
+def _end(now: datetime, ttl: float) -> datetime | None:
+    return now + timedelta(seconds=ttl) if ttl > 0 else None
+
+
+def _time(message: Message) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(message["timestamp"])
+    except (KeyError, ValueError, TypeError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -101,6 +101,7 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     tenant: str
     channel: str
+    platform: str
     chat_id: str
     reply_token: str | None = None
     token_received_at: float = 0.0  # seconds since 1970
@@ -113,6 +114,7 @@ def target_of(message: InboundMessage) -> Target:
     return Target(
         tenant=message.tenant,
         channel=message.channel,
+        platform=message.platform,
         chat_id=message.chat_id,
         reply_token=message.reply_token,
         token_received_at=message.received_at,

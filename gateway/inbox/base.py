@@ -1,0 +1,129 @@
+"""The inbox: a durable queue in which each conversation's messages keep their order.
+
+A worker *claims* a conversation: it holds a lease on it and gets its oldest messages as one frozen batch, with the
+session. It *beats* while it works, asks for the right to send with *intent*, and ends with *finish* or *fail*. A worker
+that dies loses its leases; one that was paused finds its token refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from gateway.messages import InboundMessage
+from memory import keys
+from memory.keys import ConversationRef
+
+SEEN_FOR = 72 * 3600  # seconds in which a repeated delivery is recognised
+LONGEST_BATCH = 20  # messages answered together at the most
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How long to wait for more of the same person, and how often to try. Milliseconds."""
+
+    debounce: int = 0
+    debounce_max: int = 0
+    max_attempts: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to handle one batch of one conversation, until the lease ends."""
+
+    conversation: str  # the session's key
+    token: str
+    attempts: int  # this one included
+    max_attempts: int
+    messages: tuple[InboundMessage, ...]  # never empty, in the order of acceptance
+    session: bytes | None  # as stored
+    outbox: bytes | None  # what an earlier try recorded before it sent
+    failure: str | None = None  # why the last try failed
+
+    @property
+    def ref(self) -> ConversationRef:
+        return conversation_of(self.messages[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    claims: tuple[Claim, ...]
+    next_due: float | None  # seconds until a waiting conversation is due, None: none waits
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWrite:
+    """A session to store together with the end of a turn."""
+
+    value: bytes
+    rev: int  # the stored session's rev it was made from, 0: none
+    ttl_ms: int  # 0: no expiry
+    member: str  # in the index of sessions
+    score: str  # there: when it is over
+
+
+class Outcome(Enum):
+    DONE = 1
+    LOST = 0  # somebody else holds the conversation by now, or it was finished by an earlier call of ours
+    CONFLICT = 2  # the session changed: load, merge, try again
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What waits. Conversations, but for `dead` (messages)."""
+
+    ready: int
+    due: int
+    leased: int
+    dead: int
+    oldest: float  # seconds the oldest ready conversation has been waiting
+
+
+class Inbox(Protocol):
+    """Raises InboxUnavailable when the queue can't be reached."""
+
+    async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
+        """Keeps all or none. False for each that was seen before."""
+        ...
+
+    async def claim(self, limit: int) -> Claims: ...
+
+    async def beat(self, claims: Sequence[Claim]) -> set[str]:
+        """Extends the leases; the conversations that are no longer ours."""
+        ...
+
+    async def intent(self, claim: Claim, outbox: bytes) -> bool: ...
+
+    async def finish(
+        self, claim: Claim, session: SessionWrite | None, dead: str | None = None
+    ) -> tuple[Outcome, bytes | None]:
+        """With `dead` the batch goes to the dead letters with that reason. The bytes are a conflict's stored session."""
+        ...
+
+    async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:
+        """Back into the queue, not before `pause` seconds. `why` holds no message text."""
+        ...
+
+    async def wait(self, timeout: float) -> None:
+        """Until something may be claimable, at most `timeout` seconds."""
+        ...
+
+    async def depth(self) -> Depth: ...
+
+    async def close(self) -> None: ...
+
+
+def conversation_of(message: InboundMessage) -> ConversationRef:
+    return ConversationRef(message.tenant, message.user_id, message.agent, message.conversation_id)
+
+
+def name_of(message: InboundMessage) -> str:
+    """The conversation's name in the inbox."""
+    return keys.session(conversation_of(message))
+
+
+def event_of(message: InboundMessage) -> str:
+    """What identifies a delivery within its conversation."""
+    return f"{keys.escape(message.channel)}:{keys.escape(message.event_id)}"

@@ -1,0 +1,245 @@
+"""The inbox's state machine in plain Python, in this process: what the scripts do, without a server.
+
+It is the model that the scripts are compared with, and serves where no Redis can be had. Times in whole milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from gateway.inbox.base import (
+    LONGEST_BATCH,
+    SEEN_FOR,
+    Claim,
+    Claims,
+    Depth,
+    Outcome,
+    Policy,
+    SessionWrite,
+    event_of,
+    name_of,
+)
+from gateway.messages import InboundMessage
+
+_REV = re.compile(rb'\{"rev":(\d+)')
+SPARE_TRIES = 3  # beyond those allowed, for burying; a batch that kills even that worker is buried by the queue itself
+
+
+@dataclass
+class _Conversation:
+    queue: deque[InboundMessage] = field(default_factory=deque)
+    holder: str | None = None
+    batch: int | None = None
+    attempts: int = 0
+    outbox: bytes | None = None
+    first: int = 0
+    last: int = 0
+    policy: Policy = Policy()
+    paused_until: int = 0
+    failure: str = ""
+
+
+@dataclass
+class State:
+    """Everything in the queue; several workers may share it."""
+
+    conversations: dict[str, _Conversation] = field(default_factory=dict)
+    seen: dict[tuple[str, str], int] = field(default_factory=dict)  # until when
+    due: dict[str, int] = field(default_factory=dict)
+    ready: OrderedDict[str, dict[str, int]] = field(default_factory=OrderedDict)  # tenant in turn -> since when
+    leases: dict[str, int] = field(default_factory=dict)
+    sessions: dict[str, bytes] = field(default_factory=dict)
+    dead: list[tuple[str, str, int, InboundMessage]] = field(default_factory=list)
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class InProcessInbox:
+    """`clock` in seconds."""
+
+    def __init__(
+        self,
+        state: State | None = None,
+        worker: str = "1",
+        *,
+        lease: float = 10.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.state = state or State()
+        self._worker = worker
+        self._lease = int(lease * 1000)
+        self._clock = clock
+        self._tokens = itertools.count()
+
+    async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
+        now, s, kept = self._now(), self.state, []
+        for message, policy in messages:
+            name, event = name_of(message), event_of(message)
+            if s.seen.get((name, event), 0) > now:
+                kept.append(False)
+                continue
+            s.seen[name, event] = now + SEEN_FOR * 1000
+            c = s.conversations.setdefault(name, _Conversation(first=now))
+            c.queue.append(message)
+            c.last, c.policy = now, policy
+            if c.holder is None and c.paused_until <= now:
+                at = now if policy.debounce == 0 else min(now + policy.debounce, c.first + policy.debounce_max)
+                self._mark(name, at, now)
+            kept.append(True)
+        return kept
+
+    async def claim(self, limit: int) -> Claims:
+        now, s = self._now(), self.state
+        for name in [name for name, at in s.due.items() if at <= now]:
+            self._make_ready(name, s.due.pop(name))
+        for name in [name for name, at in s.leases.items() if at <= now]:
+            self._make_ready(name, s.leases.pop(name))
+            s.conversations[name].holder = None
+        claims: list[Claim] = []
+        while len(claims) < limit and s.ready:
+            tenant, waiting = s.ready.popitem(last=False)
+            name = min(waiting, key=lambda one: (waiting[one], one))
+            del waiting[name]
+            if waiting:
+                s.ready[tenant] = waiting
+            claim = self._take(name, now)
+            if claim is not None:
+                claims.append(claim)
+        wait = min(s.due.values(), default=None)
+        return Claims(tuple(claims), None if wait is None else max(0, wait - now) / 1000)
+
+    async def beat(self, claims: Sequence[Claim]) -> set[str]:
+        lost = set()
+        for claim in claims:
+            if self._holds(claim):
+                self.state.leases[claim.conversation] = self._now() + self._lease
+            else:
+                lost.add(claim.conversation)
+        return lost
+
+    async def intent(self, claim: Claim, outbox: bytes) -> bool:
+        if not self._holds(claim):
+            return False
+        self.state.conversations[claim.conversation].outbox = outbox
+        self.state.leases[claim.conversation] = self._now() + self._lease
+        return True
+
+    async def finish(
+        self, claim: Claim, session: SessionWrite | None, dead: str | None = None
+    ) -> tuple[Outcome, bytes | None]:
+        if not self._holds(claim):
+            return Outcome.LOST, None
+        s, name = self.state, claim.conversation
+        c = s.conversations[name]
+        if session is not None:
+            stored = s.sessions.get(name)
+            found = _REV.match(stored) if stored else None
+            if (int(found[1]) if found else 0) != session.rev:
+                return Outcome.CONFLICT, stored
+            s.sessions[name] = session.value
+        for _ in range(c.batch or 0):
+            message = c.queue.popleft()
+            if dead:
+                s.dead.append((name, dead, c.attempts, message))
+        self._settle(name, self._now())
+        return Outcome.DONE, None
+
+    async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:
+        if not self._holds(claim):
+            return False
+        now, name = self._now(), claim.conversation
+        c = self.state.conversations[name]
+        c.holder = None
+        c.attempts -= not counted
+        if c.outbox is None:
+            c.batch = None
+        c.paused_until, c.failure = now + max(0, int(pause * 1000)), why
+        del self.state.leases[name]
+        self._mark(name, c.paused_until, now)
+        return True
+
+    async def wait(self, timeout: float) -> None:
+        self.state.woken.clear()
+        try:
+            async with asyncio.timeout(timeout):
+                await self.state.woken.wait()
+        except TimeoutError:
+            return
+
+    async def depth(self) -> Depth:
+        s = self.state
+        since = [at for waiting in s.ready.values() for at in waiting.values()]
+        oldest = (self._now() - min(since)) / 1000 if since else 0.0
+        return Depth(len(since), len(s.due), len(s.leases), len(s.dead), oldest)
+
+    async def close(self) -> None:
+        return None
+
+    def _take(self, name: str, now: int) -> Claim | None:
+        s = self.state
+        c = s.conversations[name]
+        c.attempts += 1
+        if c.batch is None:
+            c.batch = 1
+            if c.attempts == 1:
+                lane = c.queue[0].lane
+                together = itertools.takewhile(lambda message: message.lane == lane, c.queue)
+                c.batch = len(list(itertools.islice(together, LONGEST_BATCH)))
+        if c.attempts > c.policy.max_attempts + SPARE_TRIES:
+            for _ in range(c.batch):
+                s.dead.append((name, "every worker that took it died", c.attempts - 1, c.queue.popleft()))
+            self._settle(name, now)
+            return None
+        c.holder = f"{now}:{self._worker}:{next(self._tokens)}"
+        s.leases[name] = now + self._lease
+        messages = tuple(itertools.islice(c.queue, c.batch))
+        return Claim(
+            name,
+            c.holder,
+            c.attempts,
+            c.policy.max_attempts,
+            messages,
+            s.sessions.get(name),
+            c.outbox,
+            c.failure or None,
+        )
+
+    def _holds(self, claim: Claim) -> bool:
+        c = self.state.conversations.get(claim.conversation)
+        return c is not None and c.holder == claim.token
+
+    def _settle(self, name: str, now: int) -> None:
+        s = self.state
+        s.leases.pop(name, None)
+        c = s.conversations[name]
+        if not c.queue:
+            del s.conversations[name]
+            return
+        s.conversations[name] = _Conversation(queue=c.queue, first=now, last=c.last, policy=c.policy)
+        self._mark(name, c.last + c.policy.debounce, now)
+
+    def _mark(self, name: str, at: int, now: int) -> None:
+        s = self.state
+        if name in s.leases or name in s.ready.get(_tenant(name), {}):
+            return
+        if at > now:
+            s.due[name] = at
+        else:
+            s.due.pop(name, None)
+            self._make_ready(name, now)
+        s.woken.set()
+
+    def _make_ready(self, name: str, since: int) -> None:
+        self.state.ready.setdefault(_tenant(name), {}).setdefault(name, since)
+
+    def _now(self) -> int:
+        return int(self._clock() * 1000)
+
+
+def _tenant(name: str) -> str:
+    return name.split(":", 2)[1]

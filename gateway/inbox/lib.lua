@@ -1,0 +1,75 @@
+-- Shared by every script of the inbox. Time is the server's, in milliseconds: workers' clocks don't matter.
+--
+-- A conversation has a queue, a small hash and, in the index P, exactly one of these marks while anything is pending:
+--   due    when it may be looked at (debounce and pauses between tries)
+--   ready  waiting for a worker, oldest first within its tenant; `tenants` lists the tenants that have any, in turn
+--   lease  held by a worker until then
+-- Hash: h holder's token, n messages in the frozen batch, a tries, o outbox, f first arrival of what is pending,
+--   l last arrival, d debounce, m longest debounce, x tries allowed, p pause after a failed try until then,
+--   r why it failed.
+
+local function now_ms()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function queue(conv) return 'cc:q:{' .. conv .. '}' end
+local function hash(conv) return 'cc:c:{' .. conv .. '}' end
+local function tenant_of(conv) return string.match(conv, '^sm:([^:]+):') end
+
+local function wake(P)
+  redis.call('LPUSH', P .. ':wake', 1)
+  redis.call('LTRIM', P .. ':wake', 0, 15)
+end
+
+local function make_ready(P, conv, since)
+  local tenant = tenant_of(conv)
+  local key = P .. ':ready:' .. tenant
+  if redis.call('ZADD', key, 'NX', since, conv) == 1 and redis.call('ZCARD', key) == 1 then
+    redis.call('RPUSH', P .. ':tenants', tenant)
+  end
+end
+
+local function unready(P, conv)
+  local tenant = tenant_of(conv)
+  local key = P .. ':ready:' .. tenant
+  if redis.call('ZREM', key, conv) == 1 and redis.call('ZCARD', key) == 0 then
+    redis.call('LREM', P .. ':tenants', 0, tenant)
+  end
+end
+
+-- Marks a conversation that nobody holds. Marking again is harmless: a duplicate delivery may do it.
+local function mark(P, conv, at, now)
+  if redis.call('ZSCORE', P .. ':lease', conv) then return end
+  if redis.call('ZSCORE', P .. ':ready:' .. tenant_of(conv), conv) then return end
+  if at > now then
+    if redis.call('ZADD', P .. ':due', at, conv) == 1 then wake(P) end
+  else
+    redis.call('ZREM', P .. ':due', conv)
+    make_ready(P, conv, now)
+    wake(P)
+  end
+end
+
+-- What is left after a batch is done: nothing, or a new wait.
+local function settle(P, conv, now)
+  local c, q = hash(conv), queue(conv)
+  redis.call('ZREM', P .. ':lease', conv)
+  if redis.call('LLEN', q) == 0 then
+    redis.call('DEL', c)
+    return
+  end
+  local l, d = unpack(redis.call('HMGET', c, 'l', 'd'))
+  redis.call('HDEL', c, 'h', 'n', 'a', 'o', 'p', 'r')
+  redis.call('HSET', c, 'f', now)
+  mark(P, conv, (tonumber(l) or 0) + (tonumber(d) or 0), now)
+end
+
+local function entomb(P, conv, count, reason, tries, now)
+  redis.call('SADD', P .. ':graves', tenant_of(conv))
+  local letters = redis.call('LRANGE', queue(conv), 0, count - 1)
+  for _, letter in ipairs(letters) do
+    redis.call('XADD', 'cc:dead:' .. tenant_of(conv), '*', 'conversation', conv, 'reason', reason,
+      'tries', tries, 'at', now, 'message', string.match(letter, '\n(.*)$'))
+  end
+end

@@ -1,0 +1,184 @@
+"""The inbox on plain Redis 7 and 8 or Valkey 8 and later: six scripts, no modules."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from gateway.errors import InboxUnavailable
+from gateway.inbox.base import (
+    LONGEST_BATCH,
+    SEEN_FOR,
+    Claim,
+    Claims,
+    Depth,
+    Outcome,
+    Policy,
+    SessionWrite,
+    event_of,
+    name_of,
+)
+from gateway.messages import InboundMessage, decode, encode
+from memory.short_term import lua
+
+INDEX = "cc:i:{0}"
+BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
+
+
+def dead_key(tenant: str) -> str:
+    return f"cc:dead:{tenant}"
+
+
+@cache
+def source(name: str) -> str:
+    folder = resources.files("gateway.inbox")
+    parts = [(folder / f"{part}.lua").read_text("utf-8") for part in ("lib", name)]
+    return lua.SESSION + "".join(parts)
+
+
+class RedisInbox:
+    """`client` must not retry by itself: what may be repeated after a lost answer is decided here."""
+
+    def __init__(self, client: Redis, worker: str = "", *, lease: float = 10.0) -> None:
+        self._redis = client
+        self._worker = worker or secrets.token_hex(4)
+        self._lease_ms = int(lease * 1000)
+        self._requests = itertools.count()
+        self._scripts = {
+            name: client.register_script(source(name)) for name in ("put", "claim", "beat", "intent", "finish", "fail")
+        }
+        self._unanswered: str | None = None  # request id of a claim whose answer was lost
+        self._waking: asyncio.Task[Any] | None = None
+
+    async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
+        arguments: list[Any] = [INDEX, SEEN_FOR]
+        for message, policy in messages:
+            entry = message.lane.replace("\n", " ").encode("utf-8", "replace") + b"\n" + encode(message)
+            arguments += [
+                name_of(message),
+                event_of(message),
+                policy.debounce,
+                policy.debounce_max,
+                policy.max_attempts,
+                entry,
+            ]
+        # A repeat after a lost answer finds its events seen, and answers "seen before": kept all the same.
+        return [bool(kept) for kept in await self._run("put", arguments)]
+
+    async def claim(self, limit: int) -> Claims:
+        repeat = self._unanswered is not None
+        request = self._unanswered or f"{next(self._requests)}-{secrets.token_hex(3)}"
+        self._unanswered = request
+        arguments = [INDEX, self._worker, request, limit, self._lease_ms, LONGEST_BATCH, int(repeat)]
+        wait_ms, rows = await self._run("claim", arguments)
+        self._unanswered = None
+        return Claims(tuple(map(_claim, rows)), wait_ms / 1000 if wait_ms >= 0 else None)
+
+    async def beat(self, claims: Sequence[Claim]) -> set[str]:
+        if not claims:
+            return set()
+        arguments: list[Any] = [INDEX, self._lease_ms]
+        for claim in claims:
+            arguments += [claim.conversation, claim.token]
+        return {claims[int(position)].conversation for position in await self._run("beat", arguments)}
+
+    async def intent(self, claim: Claim, outbox: bytes) -> bool:
+        arguments = [INDEX, claim.conversation, claim.token, self._lease_ms, outbox]
+        return bool(await self._run("intent", arguments))
+
+    async def finish(
+        self, claim: Claim, session: SessionWrite | None, dead: str | None = None
+    ) -> tuple[Outcome, bytes | None]:
+        arguments: list[Any] = [INDEX, claim.conversation, claim.token, dead or ""]
+        if session is None:
+            arguments += ["", 0, 0, "", "", ""]
+        else:
+            arguments += [session.value, session.ttl_ms, session.rev, lua.INDEX, session.member, session.score]
+        status, *stored = await self._run("finish", arguments)
+        return Outcome(status), (stored[0] or None) if stored else None
+
+    async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:
+        arguments = [INDEX, claim.conversation, claim.token, max(0, int(pause * 1000)), int(not counted), why]
+        return bool(await self._run("fail", arguments))
+
+    async def wait(self, timeout: float) -> None:
+        # The blocked read outlives this call: due times are slept locally, being exact to the millisecond where a
+        # server's are to 100, and a read that is cancelled would cost its connection. Jitter keeps the workers of one
+        # queue from all waking for the same due time.
+        if self._waking is None:
+            self._waking = asyncio.create_task(self._redis.blpop([f"{INDEX}:wake"], timeout=BLOCK))
+        done, _ = await asyncio.wait({self._waking}, timeout=timeout * random.uniform(1.0, 1.05))  # noqa: S311
+        if done:
+            waking, self._waking = self._waking, None
+            with _mapped():
+                waking.result()
+
+    async def depth(self) -> Depth:
+        with _mapped():
+            tenants = set(await self._redis.lrange(f"{INDEX}:tenants", 0, -1))
+            graves = await self._redis.smembers(f"{INDEX}:graves")
+            pipe = self._redis.pipeline(transaction=False)
+            pipe.zcard(f"{INDEX}:due").zcard(f"{INDEX}:lease").time()
+            for tenant in tenants:
+                key = f"{INDEX}:ready:{tenant.decode()}"
+                pipe.zcard(key).zrange(key, 0, 0, withscores=True)
+            for tenant in graves:
+                pipe.xlen(dead_key(tenant.decode()))
+            due, leased, (seconds, micros), *rest = await pipe.execute()
+        per_tenant, dead = rest[: 2 * len(tenants)], rest[2 * len(tenants) :]
+        now = seconds * 1000 + micros // 1000
+        since = [row[0][1] for row in per_tenant[1::2] if row]
+        oldest = (now - min(since)) / 1000 if since else 0.0
+        return Depth(sum(per_tenant[::2]), due, leased, sum(dead), oldest)
+
+    async def close(self) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
+            await asyncio.wait({self._waking})
+        await self._redis.aclose()
+
+    async def _run(self, name: str, arguments: list[Any]) -> Any:
+        """Once more after a connection broke, which a restart of the server leaves in the pool: every script but `claim`
+        can be repeated without harm, and `claim` has its request id."""
+        with _mapped():
+            try:
+                return await self._scripts[name](args=arguments)
+            except RedisConnectionError:
+                if name == "claim":
+                    raise
+                return await self._scripts[name](args=arguments)
+
+
+@contextmanager
+def _mapped() -> Iterator[None]:
+    try:
+        yield
+    except (RedisConnectionError, TimeoutError, OSError) as error:
+        raise InboxUnavailable(f"Redis can't be reached: {type(error).__name__}") from error
+    except RedisError as error:
+        raise InboxUnavailable(f"Redis refused: {error}") from error
+
+
+def _claim(row: list[Any]) -> Claim:
+    conversation, token, attempts, allowed, session, outbox, failure, *messages = row
+    return Claim(
+        conversation=conversation.decode(),
+        token=token.decode(),
+        attempts=attempts,
+        max_attempts=allowed,
+        messages=tuple(map(decode, messages)),
+        session=session or None,
+        outbox=outbox or None,
+        failure=failure.decode("utf-8", "replace") or None,
+    )

@@ -1,0 +1,130 @@
+"""What a turn is about to send, recorded in the inbox before the first byte, and how a later try goes on from it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from config.tenants import Tenant
+from gateway.adapters.base import Call, Sender
+from gateway.errors import (
+    ChatMoved,
+    QuotaSpent,
+    SendRefused,
+    SendRetry,
+    TokenSpent,
+    Unreachable,
+)
+from gateway.inbox.base import Claim, Inbox
+from gateway.messages import Answer, Target
+
+log = logging.getLogger(__name__)
+
+TOKEN_LIFE = 60.0  # seconds: within it a reply token that is "spent" was spent by our own earlier call
+
+
+class ClaimLost(Exception):
+    """Somebody else holds the conversation by now: nothing more may be sent or saved."""
+
+
+class Outbox(msgspec.Struct, omit_defaults=True):
+    """The calls that deliver one answer. `next` is the first not known to be delivered; `flying` says that it may have
+    been made."""
+
+    target: Target
+    answer: Answer
+    calls: list[Call]
+    next: int = 0
+    flying: bool = False
+    delivered: int = 0  # calls the platform took
+
+    @property
+    def over(self) -> bool:
+        return self.next >= len(self.calls)
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Outbox)
+
+
+def encode(outbox: Outbox) -> bytes:
+    return _encoder.encode(outbox)
+
+
+def decode(raw: bytes) -> Outbox:
+    return _decoder.decode(raw)
+
+
+class Courier:
+    """Delivers answers, each call preceded by the right to make it."""
+
+    def __init__(self, inbox: Inbox, senders: Mapping[str, Sender], clock: Callable[[], float] = time.time) -> None:
+        self._inbox = inbox
+        self._senders = senders
+        self._clock = clock
+
+    def pack(self, tenant: Tenant, target: Target, answer: Answer) -> Outbox:
+        """The calls for an answer; none when it has no visible text or no way to the customer is allowed."""
+        sender = self._senders[target.platform]
+        return Outbox(target, answer, list(sender.plan(tenant, target, answer, self._clock())))
+
+    async def deliver(self, claim: Claim, tenant: Tenant, outbox: Outbox) -> str | None:
+        """Makes the calls that are left. None: all was done that can be; else why the customer may not have the answer.
+
+        Raises ClaimLost; SendRetry, SendAmbiguous and ChannelBroken for another try, which goes on from here.
+        """
+        sender = self._senders[outbox.target.platform]
+        while not outbox.over:
+            call, repeat = outbox.calls[outbox.next], outbox.flying
+            outbox.flying = True
+            await self._record(claim, outbox)
+            try:
+                await sender.send(tenant, outbox.target, call)
+            except TokenSpent as error:
+                if repeat:
+                    if self._clock() - outbox.target.token_received_at > TOKEN_LIFE:
+                        return "an earlier try may have answered: its reply token ran out before that could be settled"
+                    # The earlier call spent it: that was this very message.
+                elif (other := sender.instead(tenant, outbox.target, call, error)) is not None:
+                    outbox.calls[outbox.next], outbox.flying = other, False
+                    continue
+                else:
+                    return "the reply token was too old, and the channel does not allow a push"
+            except SendRefused as error:
+                other = sender.instead(tenant, outbox.target, call, error)
+                if other is not None and other != call:
+                    outbox.calls[outbox.next], outbox.flying = other, False
+                    continue
+                log.warning("message refused: %s", error, extra={"tenant": tenant.id, "channel": outbox.target.channel})
+                outbox.next, outbox.flying = outbox.next + 1, False
+                if outbox.over and not outbox.delivered:
+                    return f"the platform refused it: {error}"
+                continue
+            except ChatMoved as error:
+                outbox.target = msgspec.structs.replace(outbox.target, chat_id=error.chat_id)
+                outbox.calls = list(sender.plan(tenant, outbox.target, outbox.answer, self._clock()))
+                outbox.flying = False
+                continue
+            except Unreachable as error:
+                log.info("unreachable: %s", error, extra={"tenant": tenant.id, "conversation": claim.conversation})
+                return None  # the customer has left: there is nobody to answer
+            except QuotaSpent:
+                return "the channel's monthly quota is used up"
+            except SendRetry:
+                outbox.flying = False  # it was certainly not taken
+                await self._record(claim, outbox)
+                raise
+            outbox.next, outbox.flying = outbox.next + 1, False
+            outbox.delivered += 1
+        return None
+
+    async def mark_sent(self, claim: Claim, outbox: Outbox) -> None:
+        """Records that all went out, for when the end of the turn has to wait for something."""
+        await self._record(claim, outbox)
+
+    async def _record(self, claim: Claim, outbox: Outbox) -> None:
+        if not await self._inbox.intent(claim, encode(outbox)):
+            raise ClaimLost(claim.conversation)

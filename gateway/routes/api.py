@@ -1,0 +1,90 @@
+"""Health, metrics and `/api/v1/tenants`. Errors are RFC 9457 problem documents."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from config.tenants import TenantStatus
+from gateway.metrics import Metrics
+from gateway.routes.auth import Keys
+
+LIMIT = 200
+
+
+def build(
+    *,
+    keys: Keys,
+    metrics: Metrics,
+    ready: Callable[[], Awaitable[dict[str, Any]]],
+    statuses: Callable[[], list[TenantStatus]],
+    version: str,
+) -> FastAPI:
+    """`ready` gives `{"status": "ok" | "degraded" | "down", …}`."""
+    api = FastAPI(title="chat-chat", version=version, redirect_slashes=False)
+
+    @api.get("/healthz", summary="Alive")
+    async def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @api.get("/readyz", summary="Messages can be taken")
+    async def readyz() -> JSONResponse:
+        state = await ready()
+        return JSONResponse(state, 503 if state["status"] == "down" else 200)
+
+    @api.get("/metrics", summary="Prometheus")
+    async def page(request: Request) -> Response:
+        if not _loopback(request) and keys.opens(request) is not None:
+            raise HTTPException(404, "Not found")
+        return Response(metrics.page(), media_type="text/plain; version=0.0.4")
+
+    @api.get("/api/v1/tenants", summary="Each tenant's file, state, channels and last error")
+    async def tenants(request: Request, limit: int = 50, cursor: str = "") -> dict[str, Any]:
+        if not 1 <= limit <= LIMIT:
+            raise HTTPException(422, f"limit is from 1 to {LIMIT}")
+        only = keys.opens(request)
+        rows = sorted((row for row in statuses() if only is None or row.id == only), key=lambda row: row.id)
+        page_rows = [row for row in rows if row.id > cursor][: limit + 1]
+        more = len(page_rows) > limit
+        return {
+            "items": [row.public() for row in page_rows[:limit]],
+            "next_cursor": page_rows[limit - 1].id if more else None,
+            "total": len(rows),
+        }
+
+    @api.exception_handler(StarletteHTTPException)
+    async def problem(request: Request, error: StarletteHTTPException) -> JSONResponse:
+        return _problem(error.status_code, str(error.detail), dict(error.headers or {}))
+
+    @api.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        return _problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+
+    @api.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> JSONResponse:
+        return _problem(500, "Something went wrong on our side; the log says what")
+
+    return api
+
+
+def _problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return JSONResponse(content, status, headers, media_type="application/problem+json")
+
+
+def _loopback(request: Request) -> bool:
+    """A request through a proxy on this machine comes from loopback too, so a forwarded one does not count."""
+    if request.client is None or "x-forwarded-for" in request.headers or "forwarded" in request.headers:
+        return False
+    try:
+        return ipaddress.ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,169 @@
+"""The webhooks' door: a plain ASGI application, as it is the one route that every message takes.
+
+verify and parse → what concerns us → kept in the inbox → 200.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+import orjson
+
+from config.tenants import Tenant
+from gateway.adapters.base import Received, Receiver
+from gateway.errors import InboxUnavailable, ReceiveFault
+from gateway.inbox.base import Inbox, Policy
+from gateway.messages import InboundMessage, Kind
+from gateway.metrics import Metrics
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+LARGEST_BODY = 1024 * 1024
+SLOWEST_BODY = 10.0  # seconds
+RETRY_AFTER = 5  # seconds we ask a platform to wait when nothing can be kept
+
+# Kinds that lead to no answer and change nothing that we keep yet.
+_SILENT = frozenset((Kind.EDITED, Kind.UNSEND, Kind.UNFOLLOW))
+
+
+class Refused(Exception):
+    """The request is not taken."""
+
+    def __init__(self, status: int, title: str) -> None:
+        super().__init__(title)
+        self.status = status
+
+
+class Webhooks:
+    """`POST /webhooks/{platform}/{tenant}/{channel}`."""
+
+    def __init__(
+        self,
+        *,
+        tenant_of: Callable[[str], Tenant | None],
+        receivers: Mapping[str, Receiver],
+        inbox: Inbox,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._tenant_of = tenant_of
+        self._receivers = receivers
+        self._inbox = inbox
+        self._metrics = metrics
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        parts = scope["path"].strip("/").split("/")
+        try:
+            if len(parts) != 4 or parts[1] not in self._receivers:
+                raise Refused(404, "No such webhook")
+            if scope["method"] != "POST":
+                raise Refused(405, "Webhooks are posted")
+            status = await self._take(parts[1], parts[2], parts[3], scope, receive)
+            await _answer(send, status)
+        except Refused as refused:
+            platform = parts[1] if len(parts) > 1 and parts[1] in self._receivers else "unknown"
+            self._metrics.webhooks_refused.labels(platform=platform, status=refused.status).inc()
+            await _answer(send, refused.status, str(refused))
+
+    async def _take(self, platform: str, tenant_id: str, channel: str, scope: Scope, receive: Receive) -> int:
+        tenant = self._tenant_of(tenant_id)
+        settings = tenant.channels.get(channel) if tenant else None
+        if tenant is None or settings is None or settings.platform != platform:
+            raise Refused(404, "No such webhook")
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        body = await _body(headers, receive)
+        try:
+            received = self._receivers[platform].receive(tenant, channel, body, headers, self._clock())
+        except ReceiveFault as fault:
+            log.warning("webhook refused: %s", fault, extra={"tenant": tenant_id, "channel": channel})
+            raise Refused(fault.status, str(fault)) from fault
+        await self.keep(tenant, channel, received)
+        return 200
+
+    async def keep(self, tenant: Tenant, channel: str, received: Received) -> None:
+        """Puts what concerns us into the inbox. Raises Refused (503) when it can be kept nowhere."""
+        wanted = [
+            (message, policy_for(tenant, message)) for message in received.messages if concerns_us(tenant, message)
+        ]
+        for kind, count in received.passed_over.items():
+            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind=kind).inc(count)
+        if skipped := len(received.messages) - len(wanted):
+            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind="not for us").inc(skipped)
+        if not wanted:
+            return
+        try:
+            kept = await self._inbox.put(wanted)
+        except InboxUnavailable as error:
+            log.error("message can't be kept: %s", error, extra={"tenant": tenant.id, "channel": channel})
+            raise Refused(503, "Nothing can be kept just now") from error
+        self._metrics.received.labels(tenant=tenant.id, channel=channel).inc(sum(kept))
+        if repeats := len(kept) - sum(kept):
+            self._metrics.repeated.labels(tenant=tenant.id, channel=channel).inc(repeats)
+
+
+def concerns_us(tenant: Tenant, message: InboundMessage) -> bool:
+    """Whether it is for the bot: a group's talk among itself is not, unless the shop wants all of it."""
+    if message.kind in _SILENT:
+        return False
+    if not message.group:
+        return True
+    groups = tenant.behaviour.groups
+    return groups != "never" and (groups == "always" or message.mentioned)
+
+
+def policy_for(tenant: Tenant, message: InboundMessage) -> Policy:
+    """Words may be followed by more words; a command, a button or a sticker is answered at once."""
+    behaviour = tenant.behaviour
+    waits = message.platform != "terminal" and message.kind is Kind.TEXT and not message.text.startswith("/")
+    return Policy(
+        debounce=behaviour.debounce_ms if waits else 0,
+        debounce_max=behaviour.debounce_max_ms if waits else 0,
+        max_attempts=behaviour.max_attempts,
+    )
+
+
+async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
+    """The raw bytes. Raises Refused: 413 over 1 MiB (at once where the length is told), 408 when it comes too slowly."""
+    declared = headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > LARGEST_BODY:
+        raise Refused(413, "The body is over 1 MiB")
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(SLOWEST_BODY):
+            while True:
+                event = await receive()
+                if event["type"] == "http.disconnect":
+                    raise Refused(400, "The request was broken off")
+                chunk = event.get("body", b"")
+                size += len(chunk)
+                if size > LARGEST_BODY:
+                    raise Refused(413, "The body is over 1 MiB")
+                chunks.append(chunk)
+                if not event.get("more_body"):
+                    return b"".join(chunks)
+    except TimeoutError:
+        raise Refused(408, "The body came too slowly") from None
+
+
+async def _answer(send: Send, status: int, title: str = "") -> None:
+    body = orjson.dumps({"title": title, "status": status}) if title else b"{}"
+    headers = [
+        (b"content-type", b"application/problem+json" if title else b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    if status == 503:
+        headers.append((b"retry-after", str(RETRY_AFTER).encode()))
+    if status in (408, 413):
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

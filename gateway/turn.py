@@ -1,0 +1,283 @@
+"""One turn, in the order of the data: who is it, session, what do we know, reply (and classify beside it), send,
+remember, done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from config.tenants import Agent, Tenant
+from gateway import outbox as outboxes
+from gateway.adapters.base import Sender
+from gateway.commands import Change, Commands, unchanged
+from gateway.errors import SendFault
+from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite, event_of
+from gateway.messages import Answer, InboundMessage, Kind, Target, target_of
+from gateway.outbox import ClaimLost, Courier, Outbox
+from gateway.per_tenant import PerTenant
+from gateway.responder import Question, Responder, access_of, described
+from gateway.texts import Tongue, text
+from memory import context
+from memory.errors import MemoryFault
+from memory.models import LongTermMemory, Message, ShortTermMemory
+from memory.protocols import LongTerm, Transcripts
+from memory.remember import Remember
+from memory.session import SessionOpener, append, note_event, worth_saving
+from memory.short_term import codec, lua
+from processors.event_processor import EventProcessor
+from processors.language import answer_language
+from processors.models import MemoryEvent, iso
+
+log = logging.getLogger(__name__)
+
+CLASSIFY_AFTER = 10.0  # seconds a finished answer waits for its message's classification
+TYPING_AFTER = 0.5  # seconds before the typing sign shows: instant answers need none
+TYPING_EVERY = 4.5  # seconds: Telegram's sign lasts five
+
+
+class UnknownTenant(Exception):
+    """The conversation's tenant or channel is not configured (any more)."""
+
+
+class Turn:
+    """Handles one claim to its end."""
+
+    def __init__(
+        self,
+        *,
+        tenant_of: Callable[[str], Tenant | None],
+        inbox: Inbox,
+        senders: Mapping[str, Sender],
+        responder: Responder,
+        processors: PerTenant[EventProcessor],
+        commands: Commands,
+        opener: SessionOpener,
+        longterm: LongTerm,
+        transcripts: Transcripts,
+        remember: Remember,
+        enable_memory: bool = True,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._tenant_of = tenant_of
+        self._inbox = inbox
+        self._senders = senders
+        self._courier = Courier(inbox, senders, lambda: clock().timestamp())
+        self._responder = responder
+        self._processors = processors
+        self._commands = commands
+        self._opener = opener
+        self._longterm = longterm
+        self._transcripts = transcripts
+        self._remember = remember
+        self._enable_memory = enable_memory
+        self._clock = clock
+
+    async def __call__(self, claim: Claim) -> None:
+        tenant, agent = self._who(claim)
+        now = self._clock()
+        remembers = self._enable_memory and agent.conversation_memory
+        stored = codec.decode(claim.session) if claim.session and remembers else None
+        session = await self._opener.open(claim.ref, stored, now, tenant)
+        language = self._language(tenant, claim.messages, session)
+        classifying = asyncio.create_task(self._classify(tenant, agent, claim.messages, session, now))
+        try:
+            outbox = outboxes.decode(claim.outbox) if claim.outbox else None
+            command = await self._commands.run(tenant, claim.ref, claim.messages[-1], session, language)
+            dead = None
+            if claim.attempts > claim.max_attempts:
+                dead = f"gave up after {claim.max_attempts} tries: {claim.failure or 'the worker died each time'}"
+                outbox = outbox or await self._apologise(claim, tenant, language)
+            else:
+                if outbox is None:
+                    answer = (
+                        command.answer if command else await self._answer(claim, tenant, agent, session, language, now)
+                    )
+                    outbox = self._courier.pack(tenant, target_of(claim.messages[-1]), answer)
+                dead = await self._courier.deliver(claim, tenant, outbox)
+            event = await self._event(claim, classifying, outbox)
+        finally:
+            classifying.cancel()
+        if not remembers:
+            await self._inbox.finish(claim, None, dead)
+            return
+        said = [] if command and command.silent else self._said(claim, outbox, now)
+        await self._keep(claim, tenant, said, event)
+        change = command.change if command else unchanged
+        await self._finish(claim, tenant, session, stored.rev if stored else 0, said, event, change, dead)
+
+    def _who(self, claim: Claim) -> tuple[Tenant, Agent]:
+        first = claim.messages[0]
+        tenant = self._tenant_of(first.tenant)
+        agent = tenant.agent(first.agent) if tenant else None
+        if tenant is None or agent is None or (first.channel not in tenant.channels and first.platform != "terminal"):
+            raise UnknownTenant(f"{first.tenant}/{first.channel}/{first.agent} is not configured")
+        return tenant, agent
+
+    def _language(self, tenant: Tenant, messages: Sequence[InboundMessage], session: ShortTermMemory) -> Tongue:
+        """The shop's, else the one the customer chose, else that of what they wrote last."""
+        chosen = session.variables.get("language")
+        previous = session.variables.get("preferred_language") or _code(messages[-1].language_code)
+        written = chosen or answer_language(
+            "\n".join(m.text for m in messages if m.kind is not Kind.POSTBACK), previous
+        )
+        return "en" if tenant.speaks(written) == "en" else "th"
+
+    async def _answer(
+        self,
+        claim: Claim,
+        tenant: Tenant,
+        agent: Agent,
+        session: ShortTermMemory,
+        language: Tongue,
+        now: datetime,
+    ) -> Answer:
+        last = claim.messages[-1]
+        if now.timestamp() - last.received_at > tenant.behaviour.stale_after:
+            return Answer(text("stale", language))
+        if last.kind is Kind.FOLLOW:
+            return Answer(tenant.reply("welcome", language))
+        memory = await self._known(claim)
+        question = Question(
+            tenant=tenant,
+            agent=agent,
+            messages=claim.messages,
+            language=language,
+            context=context.build(session, memory, max_recent_messages=2 * tenant.memory.max_turns),
+            now=now,
+        )
+        thinking = asyncio.create_task(self._think(tenant, target_of(last), last.platform))
+        try:
+            return await self._responder.answer(question)
+        finally:
+            thinking.cancel()
+
+    async def _known(self, claim: Claim) -> LongTermMemory | None:
+        try:
+            return await self._longterm.load(claim.ref.tenant, claim.ref.user)
+        except MemoryFault as error:
+            log.error("answering without long-term memory: %s", error, extra={"conversation": claim.conversation})
+            return None
+
+    async def _think(self, tenant: Tenant, target: Target, platform: str) -> None:
+        await asyncio.sleep(TYPING_AFTER)
+        while True:
+            await self._senders[platform].typing(tenant, target)
+            await asyncio.sleep(TYPING_EVERY)
+
+    async def _classify(
+        self, tenant: Tenant, agent: Agent, messages: Sequence[InboundMessage], session: ShortTermMemory, now: datetime
+    ) -> MemoryEvent | None:
+        words = "\n".join(described(m) for m in messages if m.kind is not Kind.FOLLOW and not m.text.startswith("/"))
+        if not words:
+            return None
+        access = access_of(tenant, agent)
+        return await self._processors.of(tenant).analyze_message(
+            words,
+            {"last_intent": session.last_intent, "recent": [line["message"][:300] for line in session.history[-4:]]},
+            event_id=event_of(messages[0]),
+            timestamp=now,
+            access=access,
+            ask=access.api_key is not None and tenant.understanding.policy != "never",
+        )
+
+    async def _event(
+        self, claim: Claim, classifying: asyncio.Task[MemoryEvent | None], outbox: Outbox
+    ) -> MemoryEvent | None:
+        """The classification: nearly always ready by now. While it isn't, what was sent is on record."""
+        if not classifying.done():
+            await self._courier.mark_sent(claim, outbox)
+            await asyncio.wait({classifying}, timeout=CLASSIFY_AFTER)
+        if classifying.done():
+            return classifying.result()
+        tenant, _ = self._who(claim)
+        words = "\n".join(map(described, claim.messages))
+        return await self._processors.of(tenant).analyze_message(
+            words, event_id=event_of(claim.messages[0]), timestamp=self._clock(), ask=False
+        )
+
+    async def _apologise(self, claim: Claim, tenant: Tenant, language: Tongue) -> Outbox:
+        """Nothing worked and nothing was sent: the customer hears that, once."""
+        answer = Answer(tenant.reply("error", language))
+        outbox = self._courier.pack(tenant, target_of(claim.messages[-1]), answer)
+        try:
+            await self._courier.deliver(claim, tenant, outbox)
+        except SendFault as error:
+            log.warning("no apology: %s", type(error).__name__, extra={"conversation": claim.conversation})
+        return outbox
+
+    def _said(self, claim: Claim, outbox: Outbox, now: datetime) -> list[Message]:
+        said: list[Message] = []
+        for message in claim.messages:
+            line: Message = {
+                "role": "user",
+                "message": described(message),
+                "timestamp": iso(datetime.fromtimestamp(message.received_at, UTC)),
+                "message_id": event_of(message),
+            }
+            if line["message"] and message.kind is not Kind.FOLLOW:
+                said.append(line)
+        if outbox.delivered or outbox.over:
+            said.append(
+                {
+                    "role": "bot",
+                    "message": outbox.answer.text,
+                    "timestamp": iso(now),
+                    "message_id": f"re:{event_of(claim.messages[-1])}",
+                }
+            )
+        return said
+
+    async def _keep(self, claim: Claim, tenant: Tenant, said: Sequence[Message], event: MemoryEvent | None) -> None:
+        """On disk before the messages leave the inbox. A disk that fails does not hold up the conversation."""
+        ref = claim.ref
+        keeping: list[Any] = [self._transcripts.append(ref, said)]
+        if event is not None and worth_saving(event, tenant.memory.importance_threshold):
+            keeping.append(self._remember.save(ref.tenant, ref.user, [event]))
+        for result in await asyncio.gather(*keeping, return_exceptions=True):
+            if isinstance(result, MemoryFault):
+                log.error("not written: %s", result, extra={"conversation": claim.conversation})
+            elif isinstance(result, BaseException):
+                raise result
+
+    async def _finish(
+        self,
+        claim: Claim,
+        tenant: Tenant,
+        session: ShortTermMemory,
+        rev: int,
+        said: Sequence[Message],
+        event: MemoryEvent | None,
+        change: Change,
+        dead: str | None,
+    ) -> None:
+        """Session and end of the turn in one step. When somebody else wrote the session meanwhile, ours goes on top."""
+        ttl = tenant.memory.sm_ttl
+        for _ in range(5):
+            now = self._clock()
+            session = append(change(session), said, max_messages=2 * tenant.memory.max_turns, now=now, ttl=ttl)
+            if event is not None:
+                session = note_event(session, event)
+            write = SessionWrite(
+                value=codec.encode(session, rev + 1),
+                rev=rev,
+                ttl_ms=codec.ttl_ms(ttl),
+                member=lua.member(claim.ref),
+                score=lua.score(session),
+            )
+            outcome, stored = await self._inbox.finish(claim, write, dead)
+            if outcome is Outcome.DONE:
+                return
+            if outcome is Outcome.LOST:
+                raise ClaimLost(claim.conversation)
+            other = codec.decode(stored) if stored else None
+            rev = other.rev if other else 0
+            session = await self._opener.open(claim.ref, other, now, tenant)
+        raise MemoryFault("the session was changed by somebody else at every try")
+
+
+def _code(language_code: str | None) -> str | None:
+    """An app's language (`th`, `en-GB`) as a guess for somebody who has written no words yet."""
+    return language_code[:2].lower() if language_code and language_code[:2].lower() in ("th", "en") else None

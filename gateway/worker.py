@@ -1,0 +1,156 @@
+"""A worker: claims conversations, handles each in a task of its own, keeps their leases alive."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRetry
+from gateway.inbox.base import Claim, Inbox
+from gateway.outbox import ClaimLost
+
+log = logging.getLogger(__name__)
+
+POLL = 2.0  # seconds between looks for leases that ended: with the lease itself the longest wait after a worker's death
+PAUSES = (2.0, 8.0, 30.0, 120.0, 600.0)  # seconds before the second, third … try
+
+BROKEN_PAUSE = 60.0  # seconds between tries at a channel whose token is refused
+
+
+def pause_after(attempts: int) -> float:
+    """Grows with each try, with jitter so that what failed together does not come back together."""
+    return PAUSES[min(attempts, len(PAUSES)) - 1] * random.uniform(0.75, 1.25)  # noqa: S311
+
+
+class Worker:
+    """`handle` does one claim to its end, `finish` or `fail` included; whatever escapes it is a failed try."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        handle: Callable[[Claim], Awaitable[None]],
+        *,
+        concurrency: int = 64,
+        lease: float = 10.0,
+        grace: float = 25.0,
+        on_alive: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._inbox = inbox
+        self._handle = handle
+        self._concurrency = concurrency
+        self._beat_every = lease / 3
+        self._grace = grace
+        self._on_alive = on_alive
+        self._active: dict[asyncio.Task[None], Claim] = {}
+        self._room = asyncio.Event()
+        self.handled = 0
+        self.failed = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`; then no more claims, `grace` seconds for what is in hand, the rest is handed back uncounted."""
+        beating = asyncio.create_task(self._beat(), name="beat")
+        stopped = asyncio.create_task(stop.wait(), name="stop")
+        try:
+            while not stop.is_set():
+                try:
+                    await self._round(stopped)
+                except InboxUnavailable as error:
+                    log.warning("inbox away: %s", error)
+                    await asyncio.wait({stopped}, timeout=random.uniform(0.5, 1.5))  # noqa: S311
+            await self._drain()
+        finally:
+            for task in (beating, stopped):
+                task.cancel()
+            await asyncio.gather(beating, stopped, return_exceptions=True)
+
+    async def _round(self, stopped: asyncio.Task[bool]) -> None:
+        room = self._concurrency - len(self._active)
+        if room <= 0:
+            self._room.clear()
+            waiting = asyncio.create_task(self._room.wait())
+            await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            return
+        found = await self._inbox.claim(min(room, 16))
+        for claim in found.claims:
+            task = asyncio.create_task(self._one(claim), name=claim.conversation)
+            self._active[task] = claim
+            task.add_done_callback(self._ended)
+        if not found.claims and not stopped.done():
+            waiting_for = POLL if found.next_due is None else min(POLL, found.next_due)
+            waiting = asyncio.create_task(self._inbox.wait(waiting_for))
+            await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                waiting.result()
+            else:
+                waiting.cancel()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._active.pop(task, None)
+        self._room.set()
+
+    async def _one(self, claim: Claim) -> None:
+        try:
+            await self._handle(claim)
+            self.handled += 1
+        except asyncio.CancelledError:
+            raise
+        except ClaimLost:
+            log.warning("claim lost", extra={"conversation": claim.conversation})
+        except InboxUnavailable:
+            log.warning("inbox went away in mid-turn; the lease will end", extra={"conversation": claim.conversation})
+        except SendFault as error:
+            await self._send_failed(claim, error)
+        except Exception as error:  # noqa: BLE001 - the one place: whatever it was, it gets a pause and another try
+            self.failed += 1
+            log.exception("turn failed", extra={"conversation": claim.conversation, "attempt": claim.attempts})
+            await self._give_back(claim, pause_after(claim.attempts), counted=True, why=type(error).__name__)
+
+    async def _send_failed(self, claim: Claim, error: SendFault) -> None:
+        """The answer stands in the outbox: the next try goes on from there."""
+        log.warning(
+            "not sent: %s", type(error).__name__, extra={"conversation": claim.conversation, "attempt": claim.attempts}
+        )
+        why = f"{type(error).__name__}: {error}"[:300]
+        if isinstance(error, ChannelBroken):  # an operator has to mend it: the messages wait
+            await self._give_back(claim, BROKEN_PAUSE, counted=False, why=why)
+        elif isinstance(error, SendRetry) and error.retry_after is not None:  # as told, which is nobody's failure
+            await self._give_back(claim, error.retry_after * random.uniform(1.0, 1.1), counted=False, why=why)  # noqa: S311
+        else:
+            await self._give_back(claim, pause_after(claim.attempts), counted=True, why=why)
+
+    async def _give_back(self, claim: Claim, pause: float, *, counted: bool, why: str = "") -> None:
+        try:
+            await self._inbox.fail(claim, pause, counted=counted, why=why)
+        except InboxUnavailable:
+            log.warning("could not hand back; the lease will end", extra={"conversation": claim.conversation})
+
+    async def _beat(self) -> None:
+        """Every lease is kept well before it ends; a turn whose claim was lost is stopped, as it can't save any more."""
+        while True:
+            started = time.monotonic()
+            held = dict(self._active)
+            try:
+                lost = await self._inbox.beat(list(held.values()))
+                if self._on_alive is not None:
+                    await self._on_alive()
+            except InboxUnavailable as error:
+                log.warning("no heartbeat: %s", error)
+                lost = set()
+            for task, claim in held.items():
+                if claim.conversation in lost and not task.done():
+                    log.warning("claim lost", extra={"conversation": claim.conversation})
+                    task.cancel()
+            await asyncio.sleep(max(0.05, self._beat_every - (time.monotonic() - started)))
+
+    async def _drain(self) -> None:
+        if self._active:
+            await asyncio.wait(set(self._active), timeout=self._grace)
+        left = dict(self._active)
+        for task, claim in left.items():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self._give_back(claim, 0.0, counted=False)

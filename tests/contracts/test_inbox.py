@@ -1,0 +1,259 @@
+"""What every inbox does, in Redis and in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from gateway.inbox.base import Inbox, Outcome, Policy, SessionWrite
+from gateway.inbox.in_process import InProcessInbox, State
+from gateway.inbox.redis import RedisInbox
+from gateway.messages import InboundMessage
+from memory.redis_client import connect
+
+AT_ONCE = Policy()
+MakeInbox = Callable[..., Awaitable[Inbox]]
+
+
+def message(
+    event: str, user: str = "line:U1", *, tenant: str = "shop", text: str = "hello", **fields: str
+) -> InboundMessage:
+    return InboundMessage(
+        tenant=tenant, channel="main", platform="line", event_id=event, user_id=user, chat_id=user, text=text, **fields
+    )
+
+
+def written(rev: int, text: str = "x") -> SessionWrite:
+    value = f'{{"rev":{rev + 1},"text":"{text}"}}'.encode()
+    return SessionWrite(value=value, rev=rev, ttl_ms=60_000, member="[]", score="1")
+
+
+@pytest.fixture(params=["redis", "in_process"])
+async def make_inbox(request: pytest.FixtureRequest) -> AsyncIterator[MakeInbox]:
+    """Workers of one queue: each call makes another one."""
+    made: list[Inbox] = []
+    state = State()
+    url = request.getfixturevalue("redis_url") if request.param == "redis" else ""
+
+    async def make(worker: str = "1", lease: float = 10.0) -> Inbox:
+        if request.param == "redis":
+            inbox: Inbox = RedisInbox(connect(url, retries=0), worker, lease=lease)
+        else:
+            inbox = InProcessInbox(state, worker, lease=lease)
+        made.append(inbox)
+        return inbox
+
+    yield make
+    for inbox in made:
+        await inbox.close()
+
+
+async def claim_one(inbox: Inbox, patience: float = 5.0):
+    """The next claim, waited for as a worker would."""
+    async with asyncio.timeout(patience):
+        while True:
+            found = await inbox.claim(1)
+            if found.claims:
+                return found.claims[0]
+            await inbox.wait(0.5 if found.next_due is None else found.next_due)
+
+
+async def test_a_message_is_claimed_once_and_gone_when_finished(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    assert await inbox.put([(message("e1"), AT_ONCE)]) == [True]
+    claim = (await inbox.claim(5)).claims[0]
+    assert [m.event_id for m in claim.messages] == ["e1"]
+    assert (claim.attempts, claim.session, claim.outbox) == (1, None, None)
+    assert (await inbox.claim(5)).claims == ()
+    assert await inbox.finish(claim, None) == (Outcome.DONE, None)
+    assert (await inbox.claim(5)).claims == ()
+    depth = await inbox.depth()
+    assert (depth.ready, depth.due, depth.leased, depth.dead) == (0, 0, 0, 0)
+
+
+async def test_the_same_delivery_again_is_not_kept_again(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    assert await inbox.put([(message("e1"), AT_ONCE), (message("e1"), AT_ONCE)]) == [True, False]
+    claim = await claim_one(inbox)
+    assert await inbox.put([(message("e1"), AT_ONCE)]) == [False]
+    await inbox.finish(claim, None)
+    assert await inbox.put([(message("e1"), AT_ONCE)]) == [False]
+    assert (await inbox.claim(5)).claims == ()
+
+
+async def test_the_same_event_id_of_another_channel_or_tenant_is_another_event(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    events = [message("e1"), message("e1", tenant="other")]
+    assert await inbox.put([(event, AT_ONCE) for event in events]) == [True, True]
+
+
+async def test_a_conversation_is_handled_one_batch_at_a_time_in_order(make_inbox: MakeInbox) -> None:
+    first, second = await make_inbox("1"), await make_inbox("2")
+    await first.put([(message("e1"), AT_ONCE)])
+    claim = await claim_one(first)
+    await second.put([(message("e2"), AT_ONCE), (message("e3"), AT_ONCE)])
+    assert (await second.claim(5)).claims == ()
+    await first.finish(claim, None)
+    following = await claim_one(second)
+    assert [m.event_id for m in following.messages] == ["e2", "e3"]
+
+
+async def test_conversations_do_not_wait_for_each_other(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1", "line:U1"), AT_ONCE), (message("e2", "line:U2"), AT_ONCE)])
+    claims = (await inbox.claim(5)).claims
+    assert {claim.conversation for claim in claims} == {"sm:shop:line:U1", "sm:shop:line:U2"}
+
+
+async def test_tenants_take_turns(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    flood = [(message(f"f{n}", f"line:U{n}", tenant="loud"), AT_ONCE) for n in range(20)]
+    await inbox.put(flood)
+    await inbox.put([(message("q1", tenant="quiet"), AT_ONCE)])
+    tenants = [claim.messages[0].tenant for claim in (await inbox.claim(2)).claims]
+    assert sorted(tenants) == ["loud", "quiet"]
+
+
+async def test_quick_messages_are_answered_together_after_the_pause(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    waits = Policy(debounce=150, debounce_max=1000)
+    await inbox.put([(message("e1"), waits)])
+    assert (await inbox.claim(5)).claims == ()
+    await inbox.put([(message("e2"), waits)])
+    claim = await claim_one(inbox)
+    assert [m.event_id for m in claim.messages] == ["e1", "e2"]
+
+
+async def test_a_stream_of_messages_is_not_put_off_for_ever(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    waits = Policy(debounce=200, debounce_max=300)
+    started = asyncio.get_running_loop().time()
+    number = 0
+    claim = None
+    while claim is None:
+        await inbox.put([(message(f"e{number}"), waits)])
+        number += 1
+        found = (await inbox.claim(1)).claims
+        claim = found[0] if found else None
+        assert asyncio.get_running_loop().time() - started < 5
+        await asyncio.sleep(0.02)  # the customer types on
+    assert asyncio.get_running_loop().time() - started < 1.5
+
+
+async def test_messages_of_another_channel_or_a_command_are_not_answered_together(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    events = [message("e1"), message("e2", text="/reset"), message("e3"), message("e4")]
+    await inbox.put([(event, AT_ONCE) for event in events])
+    batches = []
+    for _ in range(3):
+        claim = await claim_one(inbox)
+        batches.append([m.event_id for m in claim.messages])
+        await inbox.finish(claim, None)
+    assert batches == [["e1"], ["e2"], ["e3", "e4"]]
+
+
+async def test_a_batch_stays_as_it_was_claimed(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), AT_ONCE)])
+    claim = await claim_one(inbox)
+    await inbox.put([(message("e2"), AT_ONCE)])
+    assert await inbox.intent(claim, b"about to send")
+    await inbox.fail(claim, 0)
+    again = await claim_one(inbox)
+    assert [m.event_id for m in again.messages] == ["e1"]
+    assert (again.attempts, again.outbox) == (2, b"about to send")
+
+
+async def test_after_a_failure_messages_are_tried_singly(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), AT_ONCE), (message("e2"), AT_ONCE)])
+    claim = await claim_one(inbox)
+    assert len(claim.messages) == 2
+    await inbox.fail(claim, 0, why="poison")
+    again = await claim_one(inbox)
+    assert ([m.event_id for m in again.messages], again.failure) == (["e1"], "poison")
+    await inbox.finish(again, None, "could not be handled")
+    rest = await claim_one(inbox)
+    assert ([m.event_id for m in rest.messages], rest.attempts) == (["e2"], 1)
+    assert (await inbox.depth()).dead == 1
+
+
+async def test_a_pause_after_a_failure_is_kept_though_more_arrives(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), AT_ONCE)])
+    claim = await claim_one(inbox)
+    await inbox.fail(claim, 30)
+    await inbox.put([(message("e2"), AT_ONCE)])
+    found = await inbox.claim(5)
+    assert found.claims == ()
+    assert found.next_due is not None
+    assert 25 < found.next_due <= 30
+
+
+async def test_a_claim_handed_back_uncounted_does_not_use_up_a_try(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), AT_ONCE)])
+    await inbox.fail(await claim_one(inbox), 0, counted=False)
+    assert (await claim_one(inbox)).attempts == 1
+
+
+async def test_a_dead_workers_conversation_is_taken_over_and_the_dead_one_can_do_nothing(make_inbox: MakeInbox) -> None:
+    dead, alive = await make_inbox("1", 0.2), await make_inbox("2", 10.0)
+    await dead.put([(message("e1"), AT_ONCE)])
+    claim = await claim_one(dead)
+    taken = await claim_one(alive)
+    assert (taken.messages, taken.attempts) == (claim.messages, 2)
+    assert not await dead.intent(claim, b"too late")
+    assert await dead.beat([claim]) == {claim.conversation}
+    assert await dead.finish(claim, written(0)) == (Outcome.LOST, None)
+    assert not await dead.fail(claim, 0)
+    assert await alive.finish(taken, None) == (Outcome.DONE, None)
+
+
+async def test_a_heartbeat_keeps_a_claim(make_inbox: MakeInbox) -> None:
+    holder, other = await make_inbox("1", 0.4), await make_inbox("2", 0.4)
+    await holder.put([(message("e1"), AT_ONCE)])
+    claim = await claim_one(holder)
+    until = asyncio.get_running_loop().time() + 1.0
+    while asyncio.get_running_loop().time() < until:
+        assert await holder.beat([claim]) == set()
+        assert (await other.claim(1)).claims == ()
+        await other.wait(0.1)
+    assert await holder.finish(claim, None) == (Outcome.DONE, None)
+
+
+async def test_what_kills_every_worker_is_buried_by_the_queue_itself(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), Policy(max_attempts=2)), (message("e2"), Policy(max_attempts=2))])
+    for attempt in range(1, 6):
+        claim = await claim_one(inbox)
+        assert (claim.attempts, claim.messages[0].event_id) == (attempt, "e1")
+        await inbox.fail(claim, 0)
+    assert (await claim_one(inbox)).messages[0].event_id == "e2"
+    assert (await inbox.depth()).dead == 1
+
+
+async def test_the_session_is_written_with_the_end_of_the_turn(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), AT_ONCE)])
+    assert await inbox.finish(await claim_one(inbox), written(0)) == (Outcome.DONE, None)
+    await inbox.put([(message("e2"), AT_ONCE)])
+    claim = await claim_one(inbox)
+    assert claim.session == written(0).value
+    outcome, stored = await inbox.finish(claim, written(0, "stale"))
+    assert (outcome, stored) == (Outcome.CONFLICT, written(0).value)
+    assert await inbox.finish(claim, written(1)) == (Outcome.DONE, None)
+
+
+async def test_a_waiting_worker_is_woken_by_a_message(make_inbox: MakeInbox) -> None:
+    inbox, sender = await make_inbox("1"), await make_inbox("2")
+    waiting = asyncio.create_task(inbox.wait(3.5))
+    await asyncio.sleep(0)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    await sender.put([(message("e1"), AT_ONCE)])
+    await waiting
+    assert loop.time() - started < 1.0
+    assert len((await inbox.claim(1)).claims) == 1

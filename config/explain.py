@@ -64,7 +64,8 @@ def explain(document: Document, error: Mapping[str, Any]) -> Mistake:
     """One of pydantic's errors (`ValidationError.errors()`) as a mistake in the file."""
     loc: Loc = tuple(error["loc"])
     kind, context, given = str(error["type"]), error.get("ctx") or {}, error.get("input")
-    if loc[-1:] == ("[key]",):
+    of_key = loc[-1:] == ("[key]",)
+    if of_key:
         loc = loc[:-1]
     if loc[:1] == ("channels",) and len(loc) > 2:
         loc = (*loc[:2], *loc[3:])  # pydantic names the platform in between
@@ -73,7 +74,7 @@ def explain(document: Document, error: Mapping[str, Any]) -> Mistake:
     if kind == "extra_forbidden":
         return _unknown(document, loc)
     what, remedy = _words(loc, kind, context, given)
-    return document.mistake(loc, what, remedy, at_key=kind in ("missing", "string_pattern_mismatch"))
+    return document.mistake(loc, what, remedy, at_key=of_key or kind == "missing")
 
 
 def _words(loc: Loc, kind: str, context: Mapping[str, Any], given: Any) -> tuple[str, str]:

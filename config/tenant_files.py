@@ -154,7 +154,7 @@ class _Build:
         places = [(base / name).resolve() for base in (self._reading.file.parent, self._settings.config_dir)]
         inside = [place for place in places if place.is_relative_to(root)]
         if not inside or Path(name).is_absolute():
-            raise Missing("leaves CONFIG_DIR", remedy)
+            raise Missing("names a file outside CONFIG_DIR", remedy)
         self._reading.depends.update(inside)
         path = next((place for place in inside if place.exists()), inside[-1])
         if not path.exists():

@@ -1,0 +1,140 @@
+"""What `chat-chat tenants list|check|new|schema` does: settings in, text and exit status out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from config.mistakes import Mistake
+from config.settings import Settings
+from config.tenant_files import read_tenant
+from config.tenant_model import TENANT_ID, TenantFile
+from config.tenants import Tenants
+
+_PLACEHOLDER = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"}
+
+_TEMPLATE = """\
+# {id}: everything that can stand here is shown in config/examples/full.yaml.
+# A change takes effect within 5 seconds; `chat-chat tenants check` says what is wrong in it.
+name: {id} # shown to people: write your shop's name
+timezone: Asia/Bangkok
+language: auto # th, en, or auto: the customer's
+
+channels:
+  web:
+    platform: web # the web chat needs no account
+
+  # LINE: put the channel's secret and token into the environment, .env or config/secrets/, under these names.
+  # line-main:
+  #   platform: line
+  #   channel_secret: ${{{variable}_LINE_SECRET}}
+  #   channel_access_token: ${{{variable}_LINE_TOKEN}}
+
+  # Telegram: @BotFather gives the token; polling needs no public address.
+  # telegram-main:
+  #   platform: telegram
+  #   bot_token: ${{{variable}_TELEGRAM_TOKEN}}
+  #   mode: polling
+
+agents:
+  default:
+    # Who the bot is, how it speaks, and what it must not promise.
+    instructions: |
+      คุณเป็นพนักงานตอบแชตของร้าน พูดสุภาพ ลงท้ายด้วยค่ะ/คะ ตอบสั้นและตรงคำถาม
+      ถ้าไม่แน่ใจให้บอกว่าขอเช็กกับทางร้านก่อน อย่าเดาราคาหรือเวลา
+      Answer in the customer's language.
+
+# Answered word for word, also without a language model.
+faq:
+  - questions: [ร้านเปิดกี่โมง, What time do you open?]
+    answer:
+      th: ร้านเปิดทุกวัน 09:00–18:00 น. ค่ะ
+      en: We're open every day from 9 am to 6 pm.
+
+business_hours:
+  mon-sun: ["09:00-18:00"]
+"""
+
+
+class Outcome(NamedTuple):
+    """What to print, and the exit status: 0 done, 1 a check failed or the job could not be done."""
+
+    text: str
+    code: int = 0
+
+
+def list_tenants(settings: Settings) -> Outcome:
+    """A line for each tenant file: id, state, channels, and the first mistake of one that is wrong."""
+    tenants = Tenants(settings)
+    tenants.load()
+    rows = []
+    for status in tenants.status():
+        tenant = tenants.get(status.id)
+        channels = ", ".join(f"{channel} ({platform})" for channel, platform in status.channels.items())
+        more = (
+            str(status.errors[0]) if status.errors else f"{tenant.name if tenant else ''}: {channels or 'no channel'}"
+        )
+        rows.append((status.id, status.state, more))
+    if not rows:
+        return Outcome(_none_found(settings))
+    width = max(len(row[0]) for row in rows)
+    return Outcome("\n".join(f"{tenant_id:<{width}}  {state:<5}  {more}" for tenant_id, state, more in rows))
+
+
+def check_tenants(settings: Settings, files: Sequence[Path] = ()) -> Outcome:
+    """Every mistake in the given files (none given: in all of CONFIG_DIR/tenants), one a line; 1 if there is any."""
+    tenants = Tenants(settings)
+    tenants.load()
+    found = {status.file.resolve(): status.errors for status in tenants.status()}
+    checked: dict[Path, tuple[Mistake, ...]] = {}
+    for file in files or [status.file for status in tenants.status()]:
+        known = found.get(file.resolve())
+        checked[file] = read_tenant(file, settings).mistakes if known is None else known
+    if not checked:
+        return Outcome(_none_found(settings), 1)
+    lines = []
+    for file, mistakes in checked.items():
+        lines += [str(mistake) for mistake in mistakes] or [f"{file}: ok"]
+    return Outcome("\n".join(lines), int(any(checked.values())))
+
+
+def new_tenant(settings: Settings, tenant_id: str) -> Outcome:
+    """Writes a commented tenant file that works as it stands; never over one that is there."""
+    file = settings.config_dir / "tenants" / f"{tenant_id}.yaml"
+    if not TENANT_ID.match(tenant_id):
+        allowed = "use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter or digit"
+        return Outcome(f"{tenant_id[:80]!r} is no tenant id: {allowed}", 1)
+    try:
+        text = _TEMPLATE.format(id=tenant_id, variable=tenant_id.upper().replace("-", "_"))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        return Outcome(f"{file} is there already and was not touched: choose another id, or edit that file", 1)
+    except OSError as error:
+        return Outcome(f"{file} can't be written ({error.strerror}): let this user write to {file.parent}", 1)
+    return Outcome(f"wrote {file}: edit it, then `chat-chat tenants check {file}`")
+
+
+def tenant_schema() -> Outcome:
+    """JSON Schema (2020-12) of a tenant file as it is written, for editors: any value may be a `${NAME}`."""
+    schema = _with_placeholders(TenantFile.model_json_schema())
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "chat-chat tenant file"}
+    return Outcome(json.dumps({**schema, **head}, ensure_ascii=False, indent=2))
+
+
+def _with_placeholders(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_with_placeholders(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if node.get("type") in ("integer", "number", "boolean") or ("enum" in node and "const" not in node):
+        about = {key: node[key] for key in ("title", "description", "default") if key in node}
+        return {**about, "anyOf": [{k: v for k, v in node.items() if k not in about}, _PLACEHOLDER]}
+    return {key: _with_placeholders(value) if key != "propertyNames" else value for key, value in node.items()}
+
+
+def _none_found(settings: Settings) -> str:
+    return f"no tenant file in {settings.config_dir / 'tenants'}: `chat-chat tenants new ID` writes one"

@@ -1,0 +1,182 @@
+"""A message becomes an event: asked of the language model where there is one, else told by the rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from processors.language import detect
+from processors.llm import Access, ChatModel, ChatRequest, LLMError
+from processors.models import EventType, MemoryEvent
+from processors.normalise import SCANNED, safe
+from processors.payload import specifics
+from processors.rules import Rules, Verdict, default_rules
+
+if TYPE_CHECKING:
+    from processors.openrouter import OpenRouter
+
+_STORED = 4000  # characters of a message that an event keeps; the transcript has it whole
+_CONTEXT_KEYS = ("platform", "state", "current_state", "last_intent", "current_topic", "preferred_language")
+_RECENT = 4  # earlier messages that the model sees
+_RECENT_CHARACTERS = 300
+
+_DETAILS = ("topic", "item", "quantity", "amount", "when", "problem")
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["event_type", "importance_score", "language", "reasoning", "details"],
+    "properties": {
+        "event_type": {"type": "string", "enum": [str(t) for t in EventType]},
+        "importance_score": {"type": "number", "minimum": 0, "maximum": 1, "description": "0.0 to 1.0"},
+        "language": {"type": "string", "enum": ["th", "en", "mixed"], "default": None},
+        "reasoning": {"type": "string", "description": "one short sentence", "default": ""},
+        "details": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": list(_DETAILS),
+            "properties": {name: {"type": ["string", "null"]} for name in _DETAILS},
+            "default": None,
+        },
+    },
+}
+
+
+class EventProcessor:
+    """Classifies and scores messages. With a key (its own or `access`'s) it asks the language model and holds what
+    comes back to the schema; without one, or when that fails, the Thai and English rules decide.
+
+    `keywords` add to the rules. `llm` replaces the OpenRouter client that is otherwise made from the arguments.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        model: str = "openai/gpt-4o-mini",
+        base_url: str = "https://openrouter.ai/api/v1",
+        *,
+        llm: ChatModel | None = None,
+        keywords: Mapping[EventType, Sequence[str]] | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        self._access = Access(api_key=api_key or None, base_url=base_url, model=model, timeout=timeout)
+        self._llm = llm
+        self._own: OpenRouter | None = None
+        self._rules = Rules(keywords) if keywords else default_rules()
+
+    async def analyze_message(
+        self,
+        message: str,
+        context: Mapping[str, Any] | None = None,
+        *,
+        event_id: str | None = None,
+        timestamp: datetime | None = None,
+        access: Access | None = None,
+        ask: bool = True,
+    ) -> MemoryEvent:
+        """The event of any text; never raises for one. `context` is what `get_context_for_llm` gives, or any mapping;
+        `access` goes before the constructor's; `ask=False` keeps to the rules."""
+        context = context or {}
+        access = access or self._access
+        found = specifics(message)
+        language = detect(message)
+        verdict = self._rules.classify(message)
+        event_type, importance = verdict.event_type, verdict.importance
+        payload: dict[str, Any] = {
+            "original_message": safe(message[:_STORED]),
+            "language": language or _previous_language(context) or "mixed",
+            "context": {key: context[key] for key in _CONTEXT_KEYS if _small(context.get(key))},
+            "reasoning": f"rule: {verdict.rule}",
+            "classified_by": "rules",
+            "rule": verdict.rule,
+            **found,
+        }
+        if ask and access.api_key and message.strip():
+            try:
+                answer = await self._ask(message, context, access)
+            except LLMError as error:
+                payload["llm_error"] = type(error).__name__
+            else:
+                event_type, importance = EventType(answer["event_type"]), round(float(answer["importance_score"]), 3)
+                payload |= {"classified_by": "llm", "reasoning": safe(answer.get("reasoning") or "")[:500]}
+                del payload["rule"]
+                if language is None and answer.get("language"):
+                    payload["language"] = answer["language"]
+                details = {k: safe(v)[:300] for k, v in (answer.get("details") or {}).items() if v}
+                if details:
+                    payload["details"] = details
+        return MemoryEvent(
+            event_type=event_type,
+            payload=payload,
+            importance_score=importance,
+            timestamp=timestamp or datetime.now(UTC),
+            event_id=event_id,
+        )
+
+    def classify(self, message: str) -> Verdict:
+        """What the rules alone say, at once: for deciding whether to ask at all."""
+        return self._rules.classify(message)
+
+    async def close(self) -> None:
+        """Closes the client that was made here; one that was passed in is its owner's."""
+        if self._own is not None:
+            await self._own.close()
+
+    async def _ask(self, message: str, context: Mapping[str, Any], access: Access) -> dict[str, Any]:
+        if self._llm is None:
+            from processors.openrouter import OpenRouter
+
+            self._llm = self._own = OpenRouter()
+        told: dict[str, Any] = {"message": _head(message)}
+        if recent := _recent(context):
+            told["earlier_messages"] = recent
+        request = ChatRequest(
+            messages=[
+                {"role": "system", "content": _prompt()},
+                {"role": "user", "content": json.dumps(told, ensure_ascii=False)},
+            ],
+            access=access,
+            schema=SCHEMA,
+            max_tokens=400,
+            temperature=0.0,
+        )
+        completion = await self._llm.complete(request)
+        if completion.data is None:
+            raise LLMError("the language model's client gave no structured answer")
+        return completion.data
+
+
+def _head(message: str) -> str:
+    message = safe(message)
+    return message if len(message) <= SCANNED else message[:SCANNED] + " […]"
+
+
+def _recent(context: Mapping[str, Any]) -> list[dict[str, str]]:
+    messages = context.get("recent_messages")
+    if not isinstance(messages, list | tuple):
+        return []
+    return [
+        {"role": str(m.get("role", "")), "message": safe(str(m.get("message", "")))[:_RECENT_CHARACTERS]}
+        for m in messages[-_RECENT:]
+        if isinstance(m, Mapping)
+    ]
+
+
+def _previous_language(context: Mapping[str, Any]) -> str | None:
+    for key in ("session_variables", "user_attributes", "variables"):
+        inner = context.get(key)
+        if isinstance(inner, Mapping) and inner.get("preferred_language") in ("th", "en"):
+            return str(inner["preferred_language"])
+    return context["preferred_language"] if context.get("preferred_language") in ("th", "en") else None
+
+
+def _small(value: Any) -> bool:
+    return isinstance(value, int | float) or (isinstance(value, str) and 0 < len(value) <= 200)
+
+
+@cache
+def _prompt() -> str:
+    return (Path(__file__).parent / "prompts" / "classify.txt").read_text(encoding="utf-8").strip()

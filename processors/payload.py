@@ -1,0 +1,131 @@
+"""Specifics found in a text: amounts, phone numbers, order numbers, dates, names, allergies and the like. No model.
+
+What is found goes into an event's payload; `attributes_from` says what of it is lasting enough for the person.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from processors.models import MemoryEvent
+from processors.normalise import normalise
+
+_CURRENCY = {"บาท": "THB", "บ.": "THB", "฿": "THB", "thb": "THB", "baht": "THB", "$": "USD", "usd": "USD",
+             "dollar": "USD", "dollars": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR",
+             "£": "GBP", "gbp": "GBP", "pounds": "GBP"}  # fmt: skip
+_NUM = r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+_AMOUNT = re.compile(
+    rf"([$€£฿])\s?{_NUM}|{_NUM}(?:\.-|\s)*\s?(บาท|บ\.|฿|thb\b|baht\b|usd\b|dollars?\b|eur\b|euros?\b|gbp\b|pounds\b)"
+)
+_PHONE = re.compile(
+    r"(?<![\d,.])(?:\+66[- ]?|0)(?:[689]\d[- ]?\d{3}[- ]?\d{4}|[2-7]\d?[- ]?\d{3}[- ]?\d{3,4})(?![\d,])"
+)
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ORDER = re.compile(
+    r"(?:ออเดอร์|คำสั่งซื้อ|เลขที่สั่งซื้อ|order|booking|tracking|เลขพัสดุ|พัสดุ)\s*(?:number|no\.?|id|เลขที่|หมายเลข|ที่)?"
+    r"\s*(?:is|คือ|:|#)?\s*#?\s*((?=[a-z-]*\d)[a-z0-9][a-z0-9-]{2,24})|#([a-z]{0,4}-?\d{2,})"
+)
+_POSTCODE = re.compile(r"(?<!\d)([1-9]\d{4})(?!\d|\s*(?:บาท|บ\.|฿|,))")
+_PLACE = re.compile(
+    r"ที่อยู่|บ้านเลขที่|ถนน|ซอย|ตำบล|แขวง|อำเภอ|เขต|จังหวัด|ต\.|อ\.|จ\.|address|zip|postcode|postal|road|street"
+)
+_TIME = re.compile(
+    r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?:\s*(?:น\.|น(?![ก-๎])|am|pm))?(?![\d:])|(?<!\d)\d{1,2}\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?"
+    r"|บ่าย\s*\d?(?:โมง)?(?:ครึ่ง)?|ตี\s?[1-5]|เที่ยง(?:คืน|ตรง)?|(?<!\d)\d{1,2}\s?(?:am|pm)\b"
+)
+_MONTHS = "มกราคม|กุมภาพันธ์|มีนาคม|เมษายน|พฤษภาคม|มิถุนายน|กรกฎาคม|สิงหาคม|กันยายน|ตุลาคม|พฤศจิกายน|ธันวาคม"
+_SHORT_MONTHS = r"ม\.?ค\.|ก\.?พ\.|มี\.?ค\.|เม\.?ย\.|พ\.?ค\.|มิ\.?ย\.|ก\.?ค\.|ส\.?ค\.|ก\.?ย\.|ต\.?ค\.|พ\.?ย\.|ธ\.?ค\."
+_EN_MONTHS = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?"
+)
+_DAYS = (
+    r"วันนี้|พรุ่งนี้|มะรืน(?:นี้)?|เมื่อวาน|วัน(?:จันทร์|อังคาร|พฤหัส(?:บดี)?|พุธ|ศุกร์|เสาร์|อาทิตย์)|สุดสัปดาห์|"
+    r"\b(?:today|tomorrow|tonight|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
+)
+_DATE = re.compile(
+    rf"(?<!\d)\d{{1,2}}\s*(?:{_MONTHS}|{_SHORT_MONTHS})(?:\s*\d{{2,4}})?"
+    rf"|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_EN_MONTHS})\b"
+    rf"|\b(?:{_EN_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b"
+    rf"|(?<![\d/])\d{{1,2}}/\d{{1,2}}(?:/\d{{2,4}})?(?![\d/])|วันที่\s*\d{{1,2}}|{_DAYS}"
+)
+_UNITS = (
+    "ใบ|แท่ง|ชิ้น|อัน|ขวด|แก้ว|กล่อง|ตัว|ชุด|จาน|ถุง|แพ็ค|ลัง|ดวง|แผ่น|คู่|เซต|เซ็ต|โหล|กก|กิโล|ถ้วย|หลอด|ซอง|เครื่อง|"
+    "ที่นั่ง|คน|ท่าน|ห้อง|คืน|คัน|กระป๋อง|ห่อ|ลูก|ผืน|เส้น"
+)
+_EN_UNITS = (
+    "pieces?|pcs|boxes|box|bottles?|cups?|sets?|packs?|dozen|kg|people|persons?|guests?|rooms?|nights?|tickets?|bags?"
+)
+_QUANTITY = re.compile(rf"(?<![\d.,])(\d{{1,4}})\s*({_UNITS}|(?:{_EN_UNITS})\b)")
+# A name ends at the next space, particle or mark; questions about names ("ชื่ออะไร") are none.
+_NAME_TH = re.compile(
+    r"(?:ผม|ดิฉัน|หนู|ฉัน|เรา)\s?ชื่อ\s?((?!อะไร|ไร|ว่า)[ก-๎a-z]{2,20}?)(?=ครับ|ค่ะ|คะ|คับ|นะ|จ้า|เบอร์|โทร|\W*\s|\W*$)"
+)
+_NAME_EN = re.compile(r"\bmy name(?:'s| is) ([a-z][a-z'-]{1,20}(?: [a-z][a-z'-]{1,20})?)(?= and\b| but\b|\W*$|[,.!])")
+_ALLERGY_TH = re.compile(
+    r"(?<!ไม่)(?<!ไม่ได้)แพ้\s?((?:อาหาร)?(?:ถั่ว|กุ้ง|ปู|นมวัว|นม|ไข่|แป้งสาลี|แป้ง|กลูเตน|ทะเล|ซีฟู้ด|ปลา|หอย|งา|ยา\w*|แอลกอฮอล์|น้ำหอม|ฝุ่น)[ก-๎]{0,8}?)(?=ครับ|ค่ะ|คะ|คับ|นะ|มาก|และ|กับ|\W|$)"
+)
+_ALLERGY_EN = re.compile(
+    r"\b(?:(?<!not )allergic to|allergy to) ([a-z]+(?:(?:,| and| or) [a-z]+){0,3})|\b([a-z]+) allergy\b"
+)
+_DIET = re.compile(r"มังสวิรัติ|กินเจ|ไม่กินเนื้อ|ไม่กินหมู|ไม่กินเผ็ด|ฮาลาล|\b(?:vegan|vegetarian|halal|gluten[- ]free)\b")
+_NOT_ALLERGENS = frozenset({"any", "an", "a", "no", "the", "my", "it", "food", "have", "of", "your", "severe"})
+_QUESTION = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|อะไร|ยังไง")
+
+
+def specifics(text: str) -> dict[str, Any]:
+    """What was found; only the keys that have something: `amounts` [{value, currency}], `phones`, `emails`,
+    `order_ids`, `dates`, `times`, `postcodes` (next to words of an address), `quantities` [{count, unit}], `name`,
+    `allergies`, `diet`."""
+    plain = normalise(text)
+    out: dict[str, Any] = {
+        "amounts": [
+            {"value": float((a or b).replace(",", "")), "currency": _CURRENCY[(sign or unit).strip()]}
+            for sign, a, b, unit in _AMOUNT.findall(plain)
+        ],
+        "phones": [re.sub(r"[- ]", "", m) for m in _PHONE.findall(plain)],
+        "emails": _EMAIL.findall(plain),
+        "order_ids": [(a or b).upper() for a, b in _ORDER.findall(plain)],
+        "dates": [m[0] for m in _DATE.finditer(plain)],
+        "times": [m[0].strip() for m in _TIME.finditer(plain)],
+        "postcodes": _POSTCODE.findall(plain) if _PLACE.search(plain) else [],
+        "quantities": [{"count": int(n), "unit": unit} for n, unit in _QUANTITY.findall(plain)],
+        "name": _name(text, plain),
+        "allergies": _allergies(plain),
+        "diet": None if _QUESTION.search(plain) else next(iter(_DIET.findall(plain)), None),
+    }
+    return {key: value for key, value in out.items() if value}
+
+
+def _name(text: str, plain: str) -> str | None:
+    if not (match := _NAME_TH.search(plain) or _NAME_EN.search(plain)):
+        return None
+    # The normalised text is in lower case: take the name as it was written.
+    at = text.lower().find(match[1])
+    return text[at : at + len(match[1])] if at >= 0 else match[1]
+
+
+def _allergies(plain: str) -> list[str]:
+    found = [m[1] for m in _ALLERGY_TH.finditer(plain)]
+    for match in _ALLERGY_EN.finditer(plain):
+        words = re.split(r",| and | or ", match[1] or match[2])
+        found += [w.strip() for w in words if w.strip() and w.strip() not in _NOT_ALLERGENS]
+    return list(dict.fromkeys(found))
+
+
+def attributes_from(event: MemoryEvent) -> dict[str, Any]:
+    """What an event tells of the person for good: `preferred_language`, `name`, `phone`, `email`, `allergies` (a list),
+    `diet`. Conservative: the customer's own statements alone, nothing out of questions or out of a model's guess."""
+    payload = event.payload
+    out: dict[str, Any] = {}
+    if (language := payload.get("language")) in ("th", "en"):
+        out["preferred_language"] = language
+    for key, source in (("phone", "phones"), ("email", "emails")):
+        # Two numbers in one message: whose is whose?
+        if isinstance(values := payload.get(source), list) and len(values) == 1:
+            out[key] = values[0]
+    for key in ("name", "allergies", "diet"):
+        if value := payload.get(key):
+            out[key] = value
+    return out

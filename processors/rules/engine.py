@@ -1,0 +1,167 @@
+"""Phrases and patterns over the normalised text add up to a score for each event type; the highest wins.
+
+Phrases are found with one Aho-Corasick pass, leftmost-longest: a longer word of another meaning (`mask`) hides the
+phrase inside it, and a Latin phrase is only ever found between word boundaries (see `words_apart`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ahocorasick_rs import AhoCorasick, MatchKind
+
+from processors.models import EventType
+from processors.normalise import normalise, words_apart
+from processors.rules.importance import Found, score
+
+_HERE = Path(__file__).parent
+_FILES = ("th.yaml", "en.yaml")
+_OWN = 8.0  # a tenant's own keyword decides, whatever else stands in the message
+_REPEATED = 0.4  # what a further hit of a type adds, of its weight: many weak words shouldn't drown one strong
+_LEAST = 2.0  # a type needs this much to be chosen over small talk
+
+# Where two types are equally likely, the one that costs the shop most if missed.
+COST = (
+    EventType.TRANSACTION,
+    EventType.COMPLAINT,
+    EventType.SUPPORT,
+    EventType.REQUEST,
+    EventType.INQUIRY,
+    EventType.INFORMATION,
+    EventType.FEEDBACK,
+    EventType.GENERIC_EVENT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the rules make of a message. `margin` is the lead over the second type: small means unsure."""
+
+    event_type: EventType
+    importance: float
+    rule: str  # the phrase or pattern that counted most, e.g. "COMPLAINT: พัง"; "no rule" when none fired
+    margin: float
+    scores: dict[EventType, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    event_type: EventType
+    weight: float
+    name: str
+
+
+def _phrases(text: str) -> Iterator[str]:
+    """The phrases of a `;`-separated list, in the form in which they are looked for."""
+    for phrase in text.split(";"):
+        if phrase := normalise(phrase):
+            yield words_apart(phrase)
+
+
+class Rules:
+    """The built-in rules and a tenant's own keywords. Building takes some milliseconds: keep it."""
+
+    def __init__(self, keywords: Mapping[EventType, Sequence[str]] | None = None) -> None:
+        types: dict[str, list[_Hit]] = {}
+        marks: dict[str, set[str]] = {}
+        masks: set[str] = set()
+        self._patterns: list[tuple[re.Pattern[str], _Hit]] = []
+        for name in _FILES:
+            data = _load(name)
+            for label, weights in data["types"].items():
+                for weight, phrases in weights.items():
+                    for phrase in _phrases(str(phrases)):
+                        types.setdefault(phrase, []).append(_Hit(EventType(label), float(weight), phrase.strip()))
+            for label, by_weight in data["patterns"].items():
+                for weight, patterns in by_weight.items():
+                    for number, pattern in enumerate(patterns, 1):
+                        hit = _Hit(EventType(label), float(weight), f"{name.partition('.')[0]} pattern {number}")
+                        self._patterns.append((re.compile(pattern), hit))
+            for mark, phrases in data["marks"].items():
+                for phrase in _phrases(phrases):
+                    marks.setdefault(phrase, set()).add(mark)
+            masks.update(_phrases(data["mask"]))
+        for event_type, own in (keywords or {}).items():
+            for keyword in own:
+                for phrase in _phrases(keyword.replace(";", " ")):
+                    types[phrase] = [_Hit(event_type, _OWN, keyword)]
+                    masks.discard(phrase)
+        words = sorted({*types, *masks})
+        self._hits = [types.get(phrase, []) for phrase in words]
+        self._types = AhoCorasick(words, matchkind=MatchKind.LeftmostLongest)
+        words = sorted({*marks, *masks})
+        self._marks = [frozenset(marks.get(phrase, ())) for phrase in words]
+        self._markers = AhoCorasick(words, matchkind=MatchKind.LeftmostLongest)
+
+    def classify(self, text: str) -> Verdict:
+        """The verdict on any text; never raises. Looks at the text's first characters only (normalise.SCANNED)."""
+        plain = normalise(text)
+        apart = words_apart(plain)
+        hits: dict[EventType, dict[str, float]] = {}
+        for index, _, _ in self._types.find_matches_as_indexes(apart):
+            for hit in self._hits[index]:
+                hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
+        for pattern, hit in self._patterns:
+            if pattern.search(plain):
+                hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
+        scores = {event_type: _sum(found.values()) for event_type, found in hits.items()}
+        _adjust(scores, plain)
+        ranked = sorted(COST, key=lambda t: -scores.get(t, 0.0))  # stable: COST decides between equals
+        best, second = ranked[0], ranked[1]
+        if scores.get(best, 0.0) < _LEAST:
+            best, second = EventType.GENERIC_EVENT, best
+        found = hits.get(best)
+        rule = max(found, key=lambda name: found[name]) if found else None
+        marks: dict[str, int] = {}
+        for index, _, _ in self._markers.find_matches_as_indexes(apart):
+            for mark in self._marks[index]:
+                marks[mark] = marks.get(mark, 0) + 1
+        return Verdict(
+            event_type=best,
+            importance=score(best, Found(plain, marks, scores)),
+            rule=f"{best}: {rule}" if rule else "no rule",
+            margin=round(scores.get(best, 0.0) - scores.get(second, 0.0), 2),
+            scores=scores,
+        )
+
+
+def _sum(weights: Any) -> float:
+    first, *rest = sorted(weights, reverse=True)
+    return float(first + _REPEATED * sum(rest))
+
+
+_QUESTION = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|เท่าไหร่|ยังไง|อะไร|เมื่อไหร่|ป่าว|รึยัง|หรือยัง")
+
+
+def _adjust(scores: dict[EventType, float], plain: str) -> None:
+    """What the words alone can't tell: the shape of the message."""
+    if EventType.GENERIC_EVENT in scores and len(scores) > 1:
+        # A greeting before or thanks after the matter itself is not the matter.
+        rest = max(value for key, value in scores.items() if key is not EventType.GENERIC_EVENT)
+        if len(plain) > 25 and rest >= 3:
+            scores[EventType.GENERIC_EVENT] *= 0.5
+    if _QUESTION.search(plain):
+        for event_type in (EventType.TRANSACTION, EventType.FEEDBACK, EventType.INFORMATION):
+            if event_type in scores:
+                scores[event_type] *= 0.7
+    elif len(plain) > 60 and EventType.INFORMATION in scores:
+        scores[EventType.INFORMATION] *= 0.8
+
+
+@cache
+def _load(name: str) -> dict[str, Any]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    data: dict[str, Any] = yaml.load((_HERE / name).read_text(encoding="utf-8"), Loader=loader)
+    return data
+
+
+@cache
+def default_rules() -> Rules:
+    """The built-in rules alone, built once a process."""
+    return Rules()

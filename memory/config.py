@@ -51,9 +51,7 @@ class MemoryConfig(BaseModel):
 
     @property
     def rules(self) -> MemoryRules:
-        return MemoryRules(
-            sm_ttl=self.sm_ttl, max_turns=self.max_turns, importance_threshold=self.importance_threshold
-        )
+        return MemoryRules(sm_ttl=self.sm_ttl, max_turns=self.max_turns, importance_threshold=self.importance_threshold)
 
     @property
     def retention(self) -> Retention:

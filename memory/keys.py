@@ -63,7 +63,8 @@ def check_tenant(tenant: str) -> str:
     """The tenant's id, unchanged. Raises InvalidId for anything that could not be a tenant file's name."""
     if not TENANT_ID.match(tenant):
         raise InvalidId(
-            f"tenant id {tenant[:80]!r} is not allowed: use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter or digit"
+            f"tenant id {tenant[:80]!r} is not allowed: use 1 to 64 of a-z, 0-9, _ and -, "
+            "beginning with a letter or digit"
         )
     return tenant
 

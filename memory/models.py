@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
-from typing_extensions import NotRequired, TypedDict
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, with_config
+from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
 
 from processors.models import MemoryEvent, iso
 
@@ -15,10 +15,9 @@ SCHEMA_VERSION = 1
 State = Literal["awaiting_input", "answering", "human"]
 
 
+@with_config(ConfigDict(extra="allow"))  # a newer version's fields pass through
 class Message(TypedDict):
     """One line of a conversation. `message_id` makes appending idempotent."""
-
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]  # a newer version's fields pass through
 
     role: Literal["user", "bot"]
     message: str

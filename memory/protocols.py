@@ -64,8 +64,9 @@ class LongTerm(Protocol):
         history_summary: str | Callable[[str], str] | None = None,
     ) -> None:
         """Appends events (once each, by `event_id`), merges attributes (a list gains items, anything else is replaced),
-        replaces the summary where given. A function gets the summary of that moment and is called under the user's lock: short, pure, so that no update is lost.
-        On disk when it returns. Its cost does not grow with the events already there."""
+        replaces the summary where given. A function gets the summary of that moment and is called under the user's
+        lock: short, pure, so that no update is lost. On disk when it returns. Its cost does not grow with the events
+        already there."""
         ...
 
     async def compact(self, tenant: str, user: str, now: datetime) -> int:
@@ -89,6 +90,8 @@ class Transcripts(Protocol):
     async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
         """The newest messages, oldest first, each `message_id` once."""
         ...
+
+    async def tenants(self) -> list[str]: ...
 
     async def prune(self, tenant: str, before: datetime) -> int: ...
 

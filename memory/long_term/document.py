@@ -70,7 +70,7 @@ def merge(document: Document, lines: Iterable[Document]) -> Document:
 
 
 def with_attributes(known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """New values replace old ones, but a list gains what it does not hold yet: a second allergy does not end the first."""
+    """New values replace old ones, but a list gains what it lacks: a second allergy does not end the first."""
     merged = dict(known)
     for name, value in new.items():
         old = merged.get(name)

@@ -14,7 +14,7 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
 
 class FrozenDict(dict[str, Any]):
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
     def __copy__(self) -> dict[str, Any]:
         return dict(self)
@@ -28,8 +28,8 @@ class FrozenDict(dict[str, Any]):
 
 class FrozenList(list[Any]):
     __slots__ = ()
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse  # type: ignore[assignment]
-    reverse = sort = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = _refuse
+    reverse = sort = _refuse
 
     def __copy__(self) -> list[Any]:
         return list(self)

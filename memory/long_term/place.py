@@ -107,8 +107,7 @@ class Place:
     def all_files(self) -> list[Path]:
         """Every file of this person and of nobody else: also unfinished and broken ones."""
         own = re.compile(
-            re.escape(self.name)
-            + r"\.(?:json(?:\.gz|\.zst|\.tmp)?|journal)(?:\.corrupt-\d{8}T\d{6}\.\d{6}Z)?\Z"
+            re.escape(self.name) + r"\.(?:json(?:\.gz|\.zst|\.tmp)?|journal)(?:\.corrupt-\d{8}T\d{6}\.\d{6}Z)?\Z"
         )
         try:
             return sorted(path for path in self.folder.iterdir() if own.match(path.name))

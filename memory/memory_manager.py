@@ -1,0 +1,277 @@
+"""The memory as a library: sessions, long-term memory and transcripts behind a few calls."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+from weakref import WeakValueDictionary
+
+from memory import context
+from memory.cleanup import Cleanup
+from memory.config import MemoryConfig, MemoryRules
+from memory.errors import LongTermUnavailable, MemoryFault, SessionConflict, SessionsUnavailable
+from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
+from memory.models import LongTermMemory, Message, ShortTermMemory
+from memory.protocols import LongTerm, Sessions, Transcripts
+from memory.session import append, known_ids, note_event, worth_saving
+from memory.surrogates import without_surrogates
+from processors.models import MemoryEvent, iso
+
+log = logging.getLogger(__name__)
+
+_TRIES = 50  # saves of one session against writers in other processes; those of this process wait for each other
+
+
+class Analyst(Protocol):
+    """Classifies a message; EventProcessor is one."""
+
+    async def analyze_message(self, message: str, context: Mapping[str, Any] | None = None) -> MemoryEvent: ...
+
+
+class MemoryManager:
+    """With a configuration alone it makes its own stores and processor (`memory.factory`); each can be given.
+
+    `clock` gives aware times. No call but `forget` raises because Redis or the disk is away: it goes on with a
+    minimal session, and with what could be read.
+    """
+
+    def __init__(
+        self,
+        config: MemoryConfig,
+        *,
+        sessions: Sessions | None = None,
+        longterm: LongTerm | None = None,
+        transcripts: Transcripts | None = None,
+        processor: Analyst | None = None,
+        rules: Callable[[str], MemoryRules] | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        from memory import factory  # it makes managers and so knows this class
+
+        self._config = config
+        self._clock = clock
+        self._rules = rules or (lambda _: config.rules)
+        self._sessions = sessions or factory.make_sessions(config)
+        self._longterm = longterm or factory.make_longterm(config, clock)
+        self._transcripts = transcripts or factory.make_transcripts(config, clock)
+        self._processor = processor or factory.make_processor(config)
+        self._remember = factory.make_remember(self._longterm)
+        self._consolidation = factory.make_consolidation(self._longterm)
+        self._cleanup = Cleanup(self._sessions, self._consolidation, self._remember, self._transcripts)
+        self._openings = factory.make_openings(self._longterm, self._transcripts, self._consolidation, self._rules)
+        self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
+
+    async def get_or_create_session_context(
+        self,
+        tenant_id: str,
+        user_id: str,
+        session_id: str | None = None,
+        *,
+        agent: str = DEFAULT_AGENT,
+        conversation_id: str = MAIN,
+    ) -> ShortTermMemory:
+        """The live session unchanged, whatever `session_id`; else a new one from long-term memory, saved.
+
+        Raises InvalidId for ids that can't be a key.
+        """
+        ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
+        return await self._change(ref, lambda session: session, session_id=session_id)
+
+    async def add_message_to_context(
+        self,
+        tenant_id: str,
+        user_id: str,
+        message: str,
+        role: Literal["user", "bot"] = "user",
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        agent: str = DEFAULT_AGENT,
+        conversation_id: str = MAIN,
+    ) -> ShortTermMemory:
+        """Appends a message and gives the session after it. What a user says is classified before this returns, and
+        saved in long-term memory where it matters. With `metadata["message_id"]` it is done once however often asked.
+
+        Raises ValueError for another role, InvalidId for ids that can't be a key, SessionConflict when other processes
+        write the same session without end.
+        """
+        if role not in ("user", "bot"):
+            raise ValueError(f"role must be 'user' or 'bot', not {role!r}")
+        ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
+        now = self._clock()
+        given = without_surrogates(dict(metadata or {}))
+        message_id = str(given.get("message_id") or uuid.uuid4().hex)
+        entry: Message = {
+            "role": role,
+            "message": without_surrogates(message),
+            "timestamp": iso(now),
+            "message_id": message_id,
+        }
+        if given:
+            entry["metadata"] = given
+        event: MemoryEvent | None = None
+        if role == "user":
+            session = await self._open(ref, now)
+            if message_id in known_ids(session):
+                return await self._change(ref, lambda live: live)
+            # No lock and no snapshot is held while the language model thinks.
+            event = await self._understood(ref, entry, session)
+        appended = False
+
+        def change(live: ShortTermMemory) -> ShortTermMemory:
+            nonlocal appended
+            after = self._after(live, entry, event)
+            appended = after is not live
+            return after
+
+        session = await self._change(ref, change)
+        if appended:  # after the session: a new one would find the message among the earlier ones
+            await self._write_down(ref, entry)
+        return session
+
+    async def get_context_for_llm(
+        self,
+        tenant_id: str,
+        user_id: str,
+        include_summary: bool = True,
+        max_recent_messages: int = 10,
+        *,
+        agent: str = DEFAULT_AGENT,
+        conversation_id: str = MAIN,
+    ) -> dict[str, Any]:
+        """What the model should know now; see `memory.context.build`. With no live session it has `error`."""
+        ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
+        now = self._clock()
+        try:
+            session = await self._sessions.load(ref)
+            if session is None or session.expired(now):
+                return context.build(None, None)
+        except SessionsUnavailable as error:
+            log.error("context from a minimal session: %s", error)
+            session = await self._openings.open_session(ref, None, now)
+        return context.build(
+            session,
+            await self._known(ref),
+            include_summary=include_summary,
+            max_recent_messages=max_recent_messages,
+        )
+
+    async def cleanup_expired_sessions(self) -> int:
+        """Ends sessions that are over: their summary goes into long-term memory, their journal is folded in. Saves
+        events that waited for the disk, and applies the transcripts' retention. Safe to run twice at once.
+
+        The number of sessions that this call ended.
+        """
+        now = self._clock()
+        ended = await self._cleanup.sessions(now)
+        if days := self._config.transcript_retention_days:
+            await self._cleanup.transcripts(now, days)
+        return ended
+
+    async def forget(self, tenant_id: str, user_id: str) -> dict[str, Any]:
+        """Removes a person from everything that is kept here. The receipt counts what was removed: `sessions`,
+        `waiting_events`, `longterm_files`, `events`, `attributes`, `transcript_messages`.
+
+        Raises MemoryFault when a store could not be reached: every other one is done, and it must be asked for again.
+        """
+        receipt: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id}
+        failed: list[MemoryFault] = []
+        receipt["waiting_events"] = self._remember.drop(tenant_id, user_id)
+        try:  # the live session first: nobody writes on from it what is removed next
+            receipt["sessions"] = await self._sessions.forget(tenant_id, user_id)
+        except SessionsUnavailable as error:
+            failed.append(error)
+        try:
+            receipt |= await self._longterm.forget(tenant_id, user_id)
+            receipt["transcript_messages"] = await self._transcripts.forget(tenant_id, user_id)
+        except LongTermUnavailable as error:
+            failed.append(error)
+        if failed:
+            raise failed[0]
+        return receipt
+
+    async def close(self) -> None:
+        await self._remember.flush()
+        await self._longterm.close()
+        await self._sessions.close()
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    async def _open(self, ref: ConversationRef, now: datetime) -> ShortTermMemory:
+        """The session to be changed, read only: nothing is saved yet."""
+        try:
+            stored = await self._sessions.load(ref)
+        except SessionsUnavailable as error:
+            log.error("a minimal session: %s", error)
+            stored = None
+        return await self._openings.open_session(ref, stored, now)
+
+    async def _change(
+        self,
+        ref: ConversationRef,
+        change: Callable[[ShortTermMemory], ShortTermMemory],
+        *,
+        session_id: str | None = None,
+    ) -> ShortTermMemory:
+        """Load, open, change, save against the loaded `rev`; again from the start when somebody else was faster, so
+        that `change` decides anew about what stands there now."""
+        ttl = self._rules(ref.tenant).sm_ttl
+        lock = self._locks.setdefault(ref, asyncio.Lock())
+        async with lock:
+            for attempt in range(_TRIES):
+                now = self._clock()
+                try:
+                    stored = await self._sessions.load(ref)
+                except SessionsUnavailable as error:
+                    log.error("a minimal session: %s", error)
+                    return change(await self._openings.open_session(ref, None, now, session_id=session_id))
+                opened = await self._openings.open_session(ref, stored, now, session_id=session_id)
+                changed = change(opened)
+                if changed is stored:
+                    return changed
+                try:
+                    saved = await self._sessions.save(ref, changed, ttl)
+                except SessionsUnavailable as error:
+                    log.error("a session is not saved: %s", error)
+                    return changed
+                if saved:
+                    return changed.model_copy(update={"rev": changed.rev + 1})
+                await asyncio.sleep(random.uniform(0, 0.002 * (attempt + 1)))
+        raise SessionConflict(f"the session changed at each of {_TRIES} tries to save it")
+
+    def _after(self, session: ShortTermMemory, entry: Message, event: MemoryEvent | None) -> ShortTermMemory:
+        rules = self._rules(session.tenant_id)
+        changed = append(session, [entry], max_messages=rules.max_messages, now=self._clock(), ttl=rules.sm_ttl)
+        if changed is session:
+            return session
+        if event is not None:
+            changed = note_event(changed, event)
+        if changed.state != "human":
+            changed = changed.model_copy(update={"state": "answering" if entry["role"] == "user" else "awaiting_input"})
+        return changed
+
+    async def _understood(self, ref: ConversationRef, entry: Message, session: ShortTermMemory) -> MemoryEvent:
+        event = await self._processor.analyze_message(entry["message"], context.build(session, None))
+        main = ref.agent == DEFAULT_AGENT and ref.conversation == MAIN
+        name = entry["message_id"] if main else f"{ref.agent}/{ref.conversation}/{entry['message_id']}"
+        event = event.model_copy(update={"event_id": name})
+        if worth_saving(event, self._rules(ref.tenant).importance_threshold):
+            await self._remember.save(ref.tenant, ref.user, [event])
+        return event
+
+    async def _write_down(self, ref: ConversationRef, entry: Message) -> None:
+        try:
+            await self._transcripts.append(ref, [entry])
+        except LongTermUnavailable as error:
+            log.error("a message is missing from the transcript: %s", error)
+
+    async def _known(self, ref: ConversationRef) -> LongTermMemory | None:
+        try:
+            return await self._longterm.load(ref.tenant, ref.user)
+        except LongTermUnavailable as error:
+            log.error("context without long-term memory: %s", error)
+            return None

@@ -1,0 +1,71 @@
+"""The session that a message finds: the live one, or a new one built from what was remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+
+from memory.config import MemoryRules
+from memory.consolidate import Consolidation
+from memory.errors import LongTermUnavailable
+from memory.keys import ConversationRef
+from memory.models import LongTermMemory, Message, ShortTermMemory
+from memory.protocols import LongTerm, Transcripts
+from memory.session import new_session
+
+log = logging.getLogger(__name__)
+
+
+class Openings:
+    """`rules` gives a tenant's session rules."""
+
+    def __init__(
+        self,
+        longterm: LongTerm,
+        transcripts: Transcripts,
+        consolidation: Consolidation,
+        rules: Callable[[str], MemoryRules],
+    ) -> None:
+        self._longterm = longterm
+        self._transcripts = transcripts
+        self._consolidation = consolidation
+        self._rules = rules
+
+    async def open_session(
+        self, ref: ConversationRef, stored: ShortTermMemory | None, now: datetime, *, session_id: str | None = None
+    ) -> ShortTermMemory:
+        """`stored` itself while it lives, whatever `session_id` says; else a new session with the stored one's `rev`,
+        not yet saved. An expired one is consolidated first. Broken or absent files never stop it: a session then
+        begins with what could be read.
+        """
+        if stored is not None and not stored.expired(now):
+            return stored
+        rules = self._rules(ref.tenant)
+        if stored is not None:
+            try:
+                await self._consolidation.end(stored, now)
+            except LongTermUnavailable as error:
+                log.error("a session ends without its summary: %s", error)
+        memory, carried = await asyncio.gather(self._remembered(ref), self._said(ref, rules.max_messages))
+        if not carried and stored is not None:
+            carried = [*stored.carried, *stored.history][-rules.max_messages :]
+        name = session_id or f"sess_{now:%Y%m%d}_{secrets.token_hex(4)}"
+        session = new_session(ref, name, memory, carried, now, rules.sm_ttl)
+        return session.model_copy(update={"rev": stored.rev}) if stored is not None else session
+
+    async def _remembered(self, ref: ConversationRef) -> LongTermMemory | None:
+        try:
+            return await self._longterm.load(ref.tenant, ref.user)
+        except LongTermUnavailable as error:
+            log.error("a session begins without long-term memory: %s", error)
+            return None
+
+    async def _said(self, ref: ConversationRef, limit: int) -> list[Message]:
+        try:
+            return await self._transcripts.tail(ref, limit)
+        except LongTermUnavailable as error:
+            log.error("a session begins without earlier messages: %s", error)
+            return []

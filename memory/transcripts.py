@@ -1,0 +1,213 @@
+"""What was said, append-only: one JSON line a message, one file a person and month."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from memory import file_locks, keys
+from memory.errors import LongTermUnavailable
+from memory.keys import ConversationRef
+from memory.long_term.document import dump
+from memory.models import Message
+from processors.models import iso
+
+_BLOCK = 64 * 1024
+_MAX_SCAN = 8 * 1024 * 1024  # bytes looked through for one conversation's tail among a person's other ones
+
+
+class TranscriptFiles:
+    """`<base>/<tenant>/<user>/<YYYY-MM>.jsonl`; agent and conversation stand in each line.
+
+    Raises LongTermUnavailable where the folder can't be read or written. `clock` names the month.
+    """
+
+    def __init__(self, base: Path | str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._base = Path(base)
+        self._clock = clock
+
+    async def append(self, ref: ConversationRef, messages: Sequence[Message]) -> None:
+        if messages:
+            await asyncio.to_thread(self._append, ref, list(messages))
+
+    async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
+        return await asyncio.to_thread(self._tail, ref, limit) if limit > 0 else []
+
+    async def tenants(self) -> list[str]:
+        return await asyncio.to_thread(self._tenants)
+
+    async def prune(self, tenant: str, before: datetime) -> int:
+        """Removes what was said before; the number of messages removed."""
+        return await asyncio.to_thread(self._prune, tenant, before)
+
+    async def forget(self, tenant: str, user: str) -> int:
+        """Removes the person's transcripts; the number of messages removed."""
+        return await asyncio.to_thread(self._forget, tenant, user)
+
+    # -- in threads --------------------------------------------------------------------------------------------------
+
+    def _append(self, ref: ConversationRef, messages: list[Message]) -> None:
+        folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
+        now = self._clock()
+        lines = b"".join(
+            dump(
+                {
+                    "agent": keys.agent_name(ref.agent),
+                    "conversation": ref.conversation,
+                    **message,
+                    "timestamp": message.get("timestamp") or iso(now),
+                }
+            )
+            + b"\n"
+            for message in messages
+        )
+        with _faults(folder, "written"), self._locked(folder):
+            folder.mkdir(exist_ok=True)
+            path = folder / f"{now.astimezone(UTC):%Y-%m}.jsonl"
+            descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                    lines = b"\n" + lines  # ends a line that a crash cut short
+                if os.write(descriptor, lines) < len(lines):
+                    os.ftruncate(descriptor, size)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            finally:
+                os.close(descriptor)
+
+    def _tail(self, ref: ConversationRef, limit: int) -> list[Message]:
+        folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
+        mine = (keys.agent_name(ref.agent), ref.conversation)
+        newest_first: list[Message] = []
+        seen: dict[str, int] = {}
+        with _faults(folder, "read"):
+            for line in self._lines_backwards(folder):
+                record = _parse(line)
+                if record is None or (record.pop("agent", None), record.pop("conversation", None)) != mine:
+                    continue
+                message_id = record.get("message_id")
+                if message_id is not None and message_id in seen:
+                    newest_first.pop(seen[message_id])  # the repeat goes, the first one keeps its place
+                    seen = {one["message_id"]: at for at, one in enumerate(newest_first) if "message_id" in one}
+                if message_id is not None:
+                    seen[message_id] = len(newest_first)
+                newest_first.append(cast("Message", record))
+                if len(newest_first) >= limit:
+                    break
+        return newest_first[::-1]
+
+    def _lines_backwards(self, folder: Path) -> Iterator[bytes]:
+        scanned = 0
+        for path in sorted(_files(folder), reverse=True):
+            with path.open("rb") as file:
+                at = file.seek(0, os.SEEK_END)
+                rest = b""
+                while at > 0:
+                    if scanned >= _MAX_SCAN:
+                        return
+                    start = max(0, at - _BLOCK)
+                    file.seek(start)
+                    block = file.read(at - start) + rest
+                    scanned += at - start
+                    at = start
+                    lines = block.split(b"\n")
+                    rest = lines[0]
+                    yield from reversed(lines[1:])
+                yield rest
+
+    def _tenants(self) -> list[str]:
+        with _faults(self._base, "read"):
+            folders = self._base.iterdir() if self._base.is_dir() else ()
+            return sorted(one.name for one in folders if one.is_dir() and keys.TENANT_ID.match(one.name))
+
+    def _prune(self, tenant: str, before: datetime) -> int:
+        folder = keys.transcript_dir(self._base, tenant, "any").parent
+        if not folder.is_dir():
+            return 0
+        removed = 0
+        with _faults(folder, "pruned"):
+            for person in sorted(folder.iterdir()):
+                if person.is_dir() and person.name != file_locks.FOLDER:
+                    with self._locked(person):
+                        removed += sum(_prune_file(path, before) for path in _files(person))
+                        if person.is_dir() and not any(person.iterdir()):
+                            person.rmdir()
+        return removed
+
+    def _forget(self, tenant: str, user: str) -> int:
+        folder = keys.transcript_dir(self._base, tenant, user)
+        if not folder.is_dir():
+            return 0
+        with _faults(folder, "removed"), self._locked(folder):
+            removed = sum(path.read_bytes().count(b"\n") for path in _files(folder))
+            shutil.rmtree(folder, ignore_errors=False)
+        return removed
+
+    @contextmanager
+    def _locked(self, folder: Path) -> Iterator[None]:
+        with file_locks.exclusive(folder.parent, folder.name):
+            yield
+
+
+def _files(folder: Path) -> list[Path]:
+    return list(folder.glob("[0-9]*.jsonl")) if folder.is_dir() else []
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = orjson.loads(line)
+    except ValueError:
+        return None
+    whole = (
+        isinstance(record, dict) and record.get("role") in ("user", "bot") and isinstance(record.get("message"), str)
+    )
+    return record if whole else None
+
+
+def _prune_file(path: Path, before: datetime) -> int:
+    """A file of a later month holds nothing to remove and is not opened; one of an earlier month goes whole."""
+    month = f"{before.astimezone(UTC):%Y-%m}"
+    if path.stem > month:
+        return 0
+    if path.stem < month:
+        removed = path.read_bytes().count(b"\n")
+        path.unlink()
+        return removed
+    lines = path.read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if not _older(line, before)]
+    if len(kept) < len(lines):
+        if kept:
+            beside = path.with_suffix(".tmp")
+            beside.write_bytes(b"".join(kept))
+            beside.replace(path)
+        else:
+            path.unlink()
+    return len(lines) - len(kept)
+
+
+def _older(line: bytes, before: datetime) -> bool:
+    """Of a line that can't be read nobody knows the age: it goes with its month."""
+    record = _parse(line)
+    try:
+        moment = datetime.fromisoformat((record or {})["timestamp"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) < before
+
+
+@contextmanager
+def _faults(folder: Path, deed: str) -> Iterator[None]:
+    """The edge: what the system raises becomes LongTermUnavailable."""
+    try:
+        yield
+    except OSError as error:
+        raise LongTermUnavailable(f"transcripts in {folder} can't be {deed}: {error.strerror or error}") from error

@@ -66,7 +66,8 @@ class EmbeddedRedis:
     def start(self) -> str:
         """Launches the server, or attaches to the one that runs; returns its URL (`unix://…`).
 
-        The server attached to ends with its owner: supervise() then takes over. Raises EmbeddedRedisFault. Blocks until the server answers: about 0.1 s, longer with a long append-only file.
+        Raises EmbeddedRedisFault. Blocks until the server answers: about 0.1 s, longer with a long append-only file.
+        A server attached to may be about to end with its owner: supervise() then takes over.
         """
         binary = find_binary()
         with self._busy:

@@ -10,7 +10,7 @@ import re
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -85,11 +85,12 @@ class _Token:
 
 @dataclass(slots=True)
 class _Accepted:
+    key: str
     request_id: str
     at: float
     sent: list[dict[str, str]] | None
     to: list[str]
-    messages: list[dict[str, Json]] = field(default_factory=list)
+    messages: list[dict[str, Json]]
 
 
 class LineStandIn(StandIn):
@@ -223,7 +224,7 @@ class LineStandIn(StandIn):
                 token = self._tokens.setdefault(data["token"], _Token(data["chat"], 0, None))
                 token.spent = True
             case "accepted":
-                self._accepted[data.pop("key")] = _Accepted(**data)
+                self._accepted[data["key"]] = _Accepted(**data)
             case "shown":
                 self.shown.append(LineShown(**data))
                 self._last_id = max(self._last_id, int(data["id"]))

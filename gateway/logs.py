@@ -88,7 +88,7 @@ def _message(record: logging.LogRecord) -> str:
         ValueError,
         KeyError,
     ):  # arguments that don't fit: the record's place is more use than a traceback
-        return f"{record.msg} (its arguments don't fit: {record.pathname}:{record.lineno})"
+        return f"{record.msg} {record.args!r} (arguments that don't fit: {record.pathname}:{record.lineno})"
 
 
 class JsonFormatter(logging.Formatter):

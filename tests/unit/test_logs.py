@@ -134,7 +134,7 @@ def test_a_record_whose_arguments_do_not_fit_is_told_with_its_place(written: Wri
     misfit = "%d of %d"
     log.info(misfit, 1)
     (record,) = written.records()
-    assert record["message"].startswith("%d of %d (its arguments don't fit: ")
+    assert record["message"].startswith("%d of %d (1,) (arguments that don't fit: ")
     assert "test_logs.py" in record["message"]
 
 

@@ -135,9 +135,11 @@ async def test_a_reply_with_a_retry_key_is_refused_and_spends_nothing(line: Line
     token = line.standin.issue_token(USER)
     headers = {"Authorization": "Bearer line-token-1", "X-Line-Retry-Key": str(uuid.uuid4())}
     body = {"replyToken": token, "messages": [{"type": "text", "text": "hi"}]}
-    async with aiohttp.ClientSession(headers=headers) as client:
-        async with client.post(f"{line.standin.url}/v2/bot/message/reply", json=body) as answer:
-            assert answer.status == 400
+    async with (
+        aiohttp.ClientSession(headers=headers) as client,
+        client.post(f"{line.standin.url}/v2/bot/message/reply", json=body) as answer,
+    ):
+        assert answer.status == 400
     await line.reply(token, "hi")
     assert line.texts(USER) == ["hi"]
 
@@ -325,7 +327,7 @@ async def test_stray_braces_in_text_v2(line: Line) -> None:
 
 
 async def test_quick_replies_have_limits_in_graphemes(line: Line) -> None:
-    def push(count: int, label: str) -> int | Any:
+    def push(count: int, label: str) -> Any:
         action = {"type": "message", "label": label, "text": "x"}
         items = [{"type": "action", "action": action}] * count
         return _post(
@@ -373,9 +375,8 @@ async def test_media_goes_by_https(line: Line) -> None:
 
 async def test_a_body_that_is_no_json_or_too_large(line: Line) -> None:
     url, auth = f"{line.standin.url}/v2/bot/message/push", {"Authorization": "Bearer line-token-1"}
-    async with aiohttp.ClientSession(headers=auth) as client:
-        async with client.post(url, data=b"{") as answer:
-            assert answer.status == 400
+    async with aiohttp.ClientSession(headers=auth) as client, client.post(url, data=b"{") as answer:
+        assert answer.status == 400
         async with client.post(url, data=io.BytesIO(b'"' + b"x" * 2_000_000 + b'"')) as answer:
             assert answer.status == 413
 
@@ -383,9 +384,11 @@ async def test_a_body_that_is_no_json_or_too_large(line: Line) -> None:
 async def _post(line: Line, what: str, body: dict[str, Any]) -> int:
     """Past the SDK's own checks."""
     auth = {"Authorization": "Bearer line-token-1"}
-    async with aiohttp.ClientSession(headers=auth) as client:
-        async with client.post(f"{line.standin.url}/v2/bot/message/{what}", json=body) as answer:
-            return answer.status
+    async with (
+        aiohttp.ClientSession(headers=auth) as client,
+        client.post(f"{line.standin.url}/v2/bot/message/{what}", json=body) as answer,
+    ):
+        return answer.status
 
 
 # --- LINE 1.3: tokens
@@ -400,9 +403,8 @@ async def test_a_wrong_token_is_401(line: Line) -> None:
 async def test_a_stateless_token_lasts_fifteen_minutes(line: Line) -> None:
     url = f"{line.standin.url}/oauth2/v3/token"
     form = {"grant_type": "client_credentials", "client_id": "1650000001", "client_secret": "line-secret-1"}
-    async with aiohttp.ClientSession() as client:
-        async with client.post(url, data={**form, "client_secret": "wrong"}) as answer:
-            assert answer.status == 400
+    async with aiohttp.ClientSession() as client, client.post(url, data={**form, "client_secret": "wrong"}) as answer:
+        assert answer.status == 400
         async with client.post(url, data=form) as answer:
             issued = await answer.json()
     assert (issued["token_type"], issued["expires_in"]) == ("Bearer", 900)
@@ -456,9 +458,11 @@ async def test_content_is_prepared_then_there_then_gone(line: Line) -> None:
 
 async def test_content_is_not_served_at_the_api_host(line: Line) -> None:
     line.standin.contents["1"] = LineContent(b"x")
-    async with aiohttp.ClientSession(headers={"Authorization": "Bearer line-token-1"}) as client:
-        async with client.get(f"{line.standin.url}/v2/bot/message/1/content") as answer:
-            assert answer.status == 404
+    async with (
+        aiohttp.ClientSession(headers={"Authorization": "Bearer line-token-1"}) as client,
+        client.get(f"{line.standin.url}/v2/bot/message/1/content") as answer,
+    ):
+        assert answer.status == 404
 
 
 # --- LINE 1.1: webhooks

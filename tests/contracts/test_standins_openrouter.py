@@ -155,7 +155,12 @@ async def test_fallback_models_are_tried_in_order(llm: OpenRouterStandIn, client
 
 async def test_an_unknown_model_or_a_wrong_request_is_400(llm: OpenRouterStandIn, client: AsyncOpenAI) -> None:
     llm.models = {"openai/gpt-4o-mini": set()}
-    for wrong in ({"model": "no/such"}, {"messages": []}, {"messages": [{"role": "bot", "content": "x"}]}):
+    wrongs: list[dict[str, Any]] = [
+        {"model": "no/such"},
+        {"messages": []},
+        {"messages": [{"role": "bot", "content": "x"}]},
+    ]
+    for wrong in wrongs:
         with pytest.raises(openai.BadRequestError):
             await ask(client, **wrong)
 

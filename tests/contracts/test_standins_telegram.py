@@ -62,9 +62,11 @@ class Telegram:
 
     async def post(self, method: str, **more: object) -> tuple[int, dict[str, object]]:
         """A call in JSON, past the SDK."""
-        async with aiohttp.ClientSession() as client:
-            async with client.post(f"{self.standin.url}/bot{TOKEN}/{method}", json=more) as answer:
-                return answer.status, await answer.json()
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(f"{self.standin.url}/bot{TOKEN}/{method}", json=more) as answer,
+        ):
+            return answer.status, await answer.json()
 
 
 @pytest.fixture
@@ -269,9 +271,11 @@ async def test_a_chat_or_topic_that_does_not_exist(telegram: Telegram) -> None:
 async def test_a_wrong_token_is_401_and_a_wrong_path_404(telegram: Telegram) -> None:
     with pytest.raises(TelegramUnauthorizedError):
         await Bot("1000009:unknown", session=telegram.bot.session).get_me()
-    async with aiohttp.ClientSession() as client:
-        async with client.post(f"{telegram.standin.url}/bot{TOKEN}/noSuchMethod") as answer:
-            assert answer.status == 404
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(f"{telegram.standin.url}/bot{TOKEN}/noSuchMethod") as answer,
+    ):
+        assert answer.status == 404
     telegram.standin.next(refusal(404, "Not Found"))
     with pytest.raises(TelegramNotFound):
         await telegram.bot.get_me()

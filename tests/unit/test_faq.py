@@ -1,0 +1,56 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from processors.faq import FaqIndex, Match
+
+DATA: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "faq_pairs.yaml").read_text(encoding="utf-8"))
+INDEX = FaqIndex([(questions, answer) for questions, answer in DATA["entries"]])
+
+
+@pytest.mark.parametrize(("want", "text"), [q for q in DATA["queries"] if q[0] is not None], ids=lambda v: str(v))
+def test_a_question_of_the_list_finds_its_entry(want: int, text: str) -> None:
+    found = INDEX.best(text)
+    assert found is not None
+    assert found.index == want
+
+
+def test_most_questions_of_the_list_are_answered_outright() -> None:
+    asked = [(want, INDEX.best(text)) for want, text in DATA["queries"] if want is not None]
+    sure = [found.index == want for want, found in asked if found is not None and found.sure]
+    assert all(sure)
+    assert len(sure) / len(asked) >= 0.8
+
+
+@pytest.mark.parametrize("text", [q[1] for q in DATA["queries"] if q[0] is None])
+def test_what_the_list_does_not_answer_is_not_answered_from_it(text: str) -> None:
+    found = INDEX.best(text)
+    assert found is None or not found.sure
+
+
+def test_small_talk_finds_nothing() -> None:
+    for text in ("สวัสดีค่ะ", "hello", "thank you so much", "555", "👍", "", "   ", "how are you today?"):
+        assert INDEX.top(text) == []
+
+
+def test_the_same_words_match_fully() -> None:
+    for index, (questions, _) in enumerate(DATA["entries"]):
+        for question in questions:
+            assert INDEX.best(question) == Match(index, 1.0, sure=True)
+
+
+def test_particles_and_drawn_out_letters_change_nothing() -> None:
+    assert INDEX.best("มีที่จอดรถไหม") == INDEX.best("มีที่จอดรถมั้ยคะะะะ???")
+
+
+def test_the_best_come_first_and_each_entry_once() -> None:
+    found = INDEX.top("ร้านเปิดกี่โมง อยู่ที่ไหน", 3)
+    assert {m.index for m in found} == {0, 1}
+    assert [m.score for m in found] == sorted((m.score for m in found), reverse=True)
+
+
+def test_an_empty_list_knows_nothing() -> None:
+    assert FaqIndex([]).best("เปิดกี่โมง") is None
+    assert FaqIndex([([""], "answer")]).best("เปิดกี่โมง") is None

@@ -1,0 +1,23 @@
+"""An answer's Markdown, as each platform can show it, within its limits. Pure: strings in, strings out.
+
+document   Markdown -> text and marks, one `Look` a platform
+split      text and marks -> parts that fit, cut where a reader would pause
+telegram, line, terminal   one platform each
+"""
+
+from __future__ import annotations
+
+from gateway.rendering.line import pack_line, render_line
+from gateway.rendering.telegram import TelegramPiece, render_telegram
+from gateway.rendering.terminal import render_terminal
+from gateway.rendering.text import truncate_graphemes, utf16_len
+
+__all__ = [
+    "TelegramPiece",
+    "pack_line",
+    "render_line",
+    "render_telegram",
+    "render_terminal",
+    "truncate_graphemes",
+    "utf16_len",
+]

@@ -1,0 +1,236 @@
+"""Markdown -> text and marks, block by block."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, repeat
+
+from markdown_it.token import Token
+
+from gateway.rendering.markdown import parse
+from gateway.rendering.rich import Look, Mark, Pen, Rich, Span, Table
+from gateway.rendering.text import scrub
+
+RULE = "──────────"
+_BULLETS = "•◦▪"
+_LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
+
+
+def read(markdown: str, look: Look) -> Rich:
+    """The document as `look` shows it, with no space at its end and none but an indent at its beginning."""
+    source = scrub(markdown)
+    writer = Writer(look, lines=source.split("\n"))
+    writer.blocks(parse(source))
+    return writer.finish()
+
+
+@dataclass(eq=False, slots=True)
+class _Prefix:
+    """What stands before each line of a list item or quote, and the mark its first line opens."""
+
+    text: str
+    mark: Mark | None = None
+
+
+@dataclass(slots=True)
+class Writer(Pen):
+    """Writes blocks one below the other, apart where the source has a blank line."""
+
+    lines: Sequence[str] = ()
+    prefixes: list[_Prefix] = field(default_factory=list)
+    last_prefixes: list[_Prefix] = field(default_factory=list)
+    at_marker: bool = False  # a list item's marker stands there: its first block goes on the same line
+    rule_due: bool = False  # a rule is drawn between two blocks, never first or last
+    after_heading: bool = False
+    after_table: bool = False
+    lists: list[Iterator[str]] = field(default_factory=list)  # the markers to come
+
+    def finish(self) -> Rich:
+        if not self.seen:
+            return Rich()
+        text = "".join(self.parts).rstrip()
+        spans = [Span(span.start, min(span.end, len(text)), span.mark) for span in self.spans]
+        spans.reverse()  # noted as they ended, inner before outer: of two alike the later is the outer
+        spans.sort(key=lambda span: (span.start, -span.end))
+        return Rich(text, tuple(span for span in spans if span.start < span.end))
+
+    def blocks(self, tokens: Sequence[Token]) -> None:
+        position = 0
+        while position < len(tokens):
+            token = tokens[position]
+            match token.type:
+                case "paragraph_open":
+                    self.block(token)
+                case "heading_open":
+                    self.block(token)
+                    with self.marked(Mark("bold")):
+                        self.inline(tokens[position + 1].children or [])
+                    self.after_heading = True
+                    position += 1
+                case "inline":
+                    self.inline(token.children or [])
+                case "fence":
+                    self._fence(token)
+                case "hr":
+                    self.rule_due = True
+                case "bullet_list_open":
+                    depth = sum(isinstance(markers, repeat) for markers in self.lists)
+                    self.lists.append(repeat(_BULLETS[min(depth, len(_BULLETS) - 1)]))
+                case "ordered_list_open":
+                    self.lists.append(_numbers(tokens, position))
+                case "bullet_list_close" | "ordered_list_close":
+                    self.lists.pop()
+                case "list_item_open":
+                    self.block(token)
+                    marker = next(self.lists[-1]) + " "
+                    self.decorate(marker)
+                    self._push(_Prefix(" " * len(marker)))
+                    self.at_marker = True
+                case "list_item_close":
+                    self._pop()
+                    self.at_marker = False
+                case "blockquote_open":
+                    self._quote()
+                case "blockquote_close":
+                    mark = self._pop().mark
+                    if any(entry[0] is mark for entry in self.open):
+                        self.end()
+                case "table_open":
+                    end = next(at for at in range(position, len(tokens)) if tokens[at].type == "table_close")
+                    self._table(token, tokens[position:end])
+                    position = end
+            position += 1
+
+    # Where a block begins
+
+    def block(self, token: Token, *, at_margin: bool = False) -> None:
+        """Goes to where the block's first character stands."""
+        if self.at_marker and not at_margin:
+            self._enter()
+            return
+        if self.length:
+            first = token.map[0] if token.map else 0
+            blank = first > 0 and not self.lines[first - 1].strip("> \t") and not self.at_marker
+            apart = (blank or self.after_table or token.type == "heading_open") and not self.after_heading
+            if self.rule_due and self.seen:
+                common = self._common_indent()
+                self.decorate(f"\n{common.rstrip()}\n{common}{RULE}")
+                apart = True
+            self.newline(apart=apart)
+        else:
+            self.decorate(self.indent)
+        self.rule_due = False
+        self._enter()
+
+    def newline(self, *, apart: bool = False) -> None:
+        if apart:
+            self.decorate("\n" + self._common_indent().rstrip())
+        self.decorate("\n" + self.indent)
+
+    def _common_indent(self) -> str:
+        """Of this block and the last: what stands on an empty line between them."""
+        pairs = zip(self.prefixes, self.last_prefixes, strict=False)
+        return "".join(new.text for new, old in pairs if new is old)
+
+    def _enter(self) -> None:
+        self.at_marker = self.after_heading = self.after_table = False
+        self.last_prefixes = list(self.prefixes)
+        for prefix in self.prefixes:
+            if prefix.mark and not self.is_open("blockquote"):
+                self.begin(prefix.mark)
+
+    def _push(self, prefix: _Prefix) -> None:
+        self.prefixes.append(prefix)
+        self.indent += prefix.text
+
+    def _pop(self) -> _Prefix:
+        prefix = self.prefixes.pop()
+        self.indent = "".join(outer.text for outer in self.prefixes)
+        return prefix
+
+    # Blocks with a form of their own
+
+    def _quote(self) -> None:
+        shown = "blockquote" in self.look.marks and not any(prefix.mark for prefix in self.prefixes)
+        prefix = _Prefix("", Mark("blockquote")) if shown else _Prefix(self.look.quote)
+        self._push(prefix)
+        if self.at_marker:
+            self.decorate(prefix.text)
+
+    def _fence(self, token: Token) -> None:
+        info = token.info.strip()
+        language = info if _LANGUAGE.fullmatch(info) else ""
+        # A fence that shares its line with a sentence would take it for the language's name.
+        content = (token.content if language or not info else f"{info}\n{token.content}").rstrip("\n")
+        if not content:
+            return
+        indent, self.indent = self.indent, self.indent if self.look.indent_code else ""
+        self.block(token, at_margin=not self.look.indent_code)
+        self.code(Mark("pre", language=language), content)
+        self.indent = indent
+
+    def _table(self, token: Token, tokens: Sequence[Token]) -> None:
+        rows: list[list[Token]] = []
+        for inner in tokens:
+            if inner.type == "tr_open":
+                rows.append([])
+            elif inner.type in ("th_open", "td_open"):
+                style = inner.attrs.get("style", "")
+            elif inner.type == "inline":
+                inner.meta["style"] = style
+                rows[-1].append(inner)
+        self.block(token)
+        if self.look.table is None or not self.look.table(self, rows):
+            self._records(rows)
+        self.after_table = True
+
+    def _records(self, rows: Table) -> None:
+        """One line a row, as columns don't fit a phone: `• Latte — hot: 60 · iced: 70`, and `• Latte — 60` of two."""
+        header, body = rows[0], rows[1:]
+        plain = len(header) <= 2 or not body
+        title = [cell for cell in (header if plain else header[:1]) if cell.content]
+        with self.marked(Mark("bold")):
+            for at, cell in enumerate(title):
+                self.decorate(" — " if at else "")
+                self.inline(cell.children or [])
+        first = not title
+        names = [None, *([None] * len(header) if plain else header[1:])]
+        for row in body:
+            filled = [(at, cell) for at, cell in enumerate(row) if cell.content]
+            if not filled:
+                continue
+            if not first:
+                self.newline()
+            first = False
+            self.decorate("• ")
+            for nth, (at, cell) in enumerate(filled):
+                self.decorate(("", " — ")[nth] if nth < 2 else " · ")
+                name = names[at] if at < len(names) else None
+                if name and name.content:
+                    self.inline(name.children or [])
+                    self.decorate(": ")
+                self.inline(cell.children or [])
+        # Names of columns that no row fills are shown all the same.
+        if not plain:
+            used = {at for row in body for at, cell in enumerate(row) if cell.content}
+            for at, name in enumerate(header):
+                if at and at not in used and name.content:
+                    self.decorate(" · ")
+                    self.inline(name.children or [])
+
+
+def _numbers(tokens: Sequence[Token], position: int) -> Iterator[str]:
+    """An ordered list's markers: the numbers as written where they rise, else counted from the first."""
+    items: list[Token] = []
+    level = tokens[position].level
+    position += 1
+    while tokens[position].level != level:
+        if tokens[position].type == "list_item_open" and tokens[position].level == level + 1:
+            items.append(tokens[position])
+        position += 1
+    written = [int(item.info) for item in items]
+    if any(later <= earlier for earlier, later in pairwise(written)):
+        written = list(range(written[0], written[0] + len(written)))
+    return (f"{number}{item.markup}" for number, item in zip(written, items, strict=True))

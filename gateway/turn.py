@@ -22,10 +22,9 @@ from gateway.responder import Question, Responder, access_of, described
 from gateway.texts import Tongue, text
 from memory import context
 from memory.errors import MemoryFault
+from memory.memory_manager import MemoryManager
 from memory.models import LongTermMemory, Message, ShortTermMemory
-from memory.protocols import LongTerm, Transcripts
-from memory.remember import Remember
-from memory.session import SessionOpener, append, note_event, worth_saving
+from memory.session import append, note_event, worth_saving
 from memory.short_term import codec, lua
 from processors.event_processor import EventProcessor
 from processors.language import answer_language
@@ -54,10 +53,7 @@ class Turn:
         responder: Responder,
         processors: PerTenant[EventProcessor],
         commands: Commands,
-        opener: SessionOpener,
-        longterm: LongTerm,
-        transcripts: Transcripts,
-        remember: Remember,
+        manager: MemoryManager,
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -68,10 +64,10 @@ class Turn:
         self._responder = responder
         self._processors = processors
         self._commands = commands
-        self._opener = opener
-        self._longterm = longterm
-        self._transcripts = transcripts
-        self._remember = remember
+        self._openings = manager.openings
+        self._longterm = manager.longterm
+        self._transcripts = manager.transcripts
+        self._remember = manager.remember
         self._enable_memory = enable_memory
         self._clock = clock
 
@@ -80,7 +76,7 @@ class Turn:
         now = self._clock()
         remembers = self._enable_memory and agent.conversation_memory
         stored = codec.decode(claim.session) if claim.session and remembers else None
-        session = await self._opener.open(claim.ref, stored, now, tenant)
+        session = await self._openings.open_session(claim.ref, stored, now)
         language = self._language(tenant, claim.messages, session)
         classifying = asyncio.create_task(self._classify(tenant, agent, claim.messages, session, now))
         try:
@@ -274,7 +270,7 @@ class Turn:
                 raise ClaimLost(claim.conversation)
             other = codec.decode(stored) if stored else None
             rev = other.rev if other else 0
-            session = await self._opener.open(claim.ref, other, now, tenant)
+            session = await self._openings.open_session(claim.ref, other, now)
         raise MemoryFault("the session was changed by somebody else at every try")
 
 

@@ -22,7 +22,7 @@ BROKEN_PAUSE = 60.0  # seconds between tries at a channel whose token is refused
 
 def pause_after(attempts: int) -> float:
     """Grows with each try, with jitter so that what failed together does not come back together."""
-    return PAUSES[min(attempts, len(PAUSES)) - 1] * random.uniform(0.75, 1.25)  # noqa: S311
+    return PAUSES[min(attempts, len(PAUSES)) - 1] * random.uniform(0.75, 1.25)
 
 
 class Worker:
@@ -59,7 +59,7 @@ class Worker:
                     await self._round(stopped)
                 except InboxUnavailable as error:
                     log.warning("inbox away: %s", error)
-                    await asyncio.wait({stopped}, timeout=random.uniform(0.5, 1.5))  # noqa: S311
+                    await asyncio.wait({stopped}, timeout=random.uniform(0.5, 1.5))
             await self._drain()
         finally:
             for task in (beating, stopped):
@@ -104,7 +104,7 @@ class Worker:
             log.warning("inbox went away in mid-turn; the lease will end", extra={"conversation": claim.conversation})
         except SendFault as error:
             await self._send_failed(claim, error)
-        except Exception as error:  # noqa: BLE001 - the one place: whatever it was, it gets a pause and another try
+        except Exception as error:
             self.failed += 1
             log.exception("turn failed", extra={"conversation": claim.conversation, "attempt": claim.attempts})
             await self._give_back(claim, pause_after(claim.attempts), counted=True, why=type(error).__name__)
@@ -118,7 +118,7 @@ class Worker:
         if isinstance(error, ChannelBroken):  # an operator has to mend it: the messages wait
             await self._give_back(claim, BROKEN_PAUSE, counted=False, why=why)
         elif isinstance(error, SendRetry) and error.retry_after is not None:  # as told, which is nobody's failure
-            await self._give_back(claim, error.retry_after * random.uniform(1.0, 1.1), counted=False, why=why)  # noqa: S311
+            await self._give_back(claim, error.retry_after * random.uniform(1.0, 1.1), counted=False, why=why)
         else:
             await self._give_back(claim, pause_after(claim.attempts), counted=True, why=why)
 

@@ -118,7 +118,7 @@ class RedisInbox:
         # queue from all waking for the same due time.
         if self._waking is None:
             self._waking = asyncio.create_task(self._redis.blpop([f"{INDEX}:wake"], timeout=BLOCK))
-        done, _ = await asyncio.wait({self._waking}, timeout=timeout * random.uniform(1.0, 1.05))  # noqa: S311
+        done, _ = await asyncio.wait({self._waking}, timeout=timeout * random.uniform(1.0, 1.05))
         if done:
             waking, self._waking = self._waking, None
             with _mapped():

@@ -54,7 +54,7 @@ def build(
         page_rows = [row for row in rows if row.id > cursor][: limit + 1]
         more = len(page_rows) > limit
         return {
-            "items": [row.public() for row in page_rows[:limit]],
+            "items": [_public(row) for row in page_rows[:limit]],
             "next_cursor": page_rows[limit - 1].id if more else None,
             "total": len(rows),
         }
@@ -73,6 +73,17 @@ def build(
         return _problem(500, "Something went wrong on our side; the log says what")
 
     return api
+
+
+def _public(row: TenantStatus) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "file": row.file.name,
+        "state": row.state,
+        "channels": [{"name": name, "platform": platform} for name, platform in row.channels.items()],
+        "last_error": str(row.errors[0]) if row.errors else None,
+        "errors": [str(mistake) for mistake in row.errors],
+    }
 
 
 def _problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:

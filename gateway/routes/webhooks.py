@@ -14,10 +14,9 @@ from typing import Any
 import orjson
 
 from config.tenants import Tenant
-from gateway.adapters.base import Received, Receiver
+from gateway.adapters.base import Receiver
 from gateway.errors import InboxUnavailable, ReceiveFault
-from gateway.inbox.base import Inbox, Policy
-from gateway.messages import InboundMessage, Kind
+from gateway.intake import Intake
 from gateway.metrics import Metrics
 
 Scope = MutableMapping[str, Any]
@@ -29,9 +28,6 @@ log = logging.getLogger(__name__)
 LARGEST_BODY = 1024 * 1024
 SLOWEST_BODY = 10.0  # seconds
 RETRY_AFTER = 5  # seconds we ask a platform to wait when nothing can be kept
-
-# Kinds that lead to no answer and change nothing that we keep yet.
-_SILENT = frozenset((Kind.EDITED, Kind.UNSEND, Kind.UNFOLLOW))
 
 
 class Refused(Exception):
@@ -50,13 +46,13 @@ class Webhooks:
         *,
         tenant_of: Callable[[str], Tenant | None],
         receivers: Mapping[str, Receiver],
-        inbox: Inbox,
+        intake: Intake,
         metrics: Metrics,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._tenant_of = tenant_of
         self._receivers = receivers
-        self._inbox = inbox
+        self._intake = intake
         self._metrics = metrics
         self._clock = clock
 
@@ -86,49 +82,12 @@ class Webhooks:
         except ReceiveFault as fault:
             log.warning("webhook refused: %s", fault, extra={"tenant": tenant_id, "channel": channel})
             raise Refused(fault.status, str(fault)) from fault
-        await self.keep(tenant, channel, received)
-        return 200
-
-    async def keep(self, tenant: Tenant, channel: str, received: Received) -> None:
-        """Puts what concerns us into the inbox. Raises Refused (503) when it can be kept nowhere."""
-        wanted = [
-            (message, policy_for(tenant, message)) for message in received.messages if concerns_us(tenant, message)
-        ]
-        for kind, count in received.passed_over.items():
-            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind=kind).inc(count)
-        if skipped := len(received.messages) - len(wanted):
-            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind="not for us").inc(skipped)
-        if not wanted:
-            return
         try:
-            kept = await self._inbox.put(wanted)
+            await self._intake.keep(tenant, channel, received)
         except InboxUnavailable as error:
             log.error("message can't be kept: %s", error, extra={"tenant": tenant.id, "channel": channel})
             raise Refused(503, "Nothing can be kept just now") from error
-        self._metrics.received.labels(tenant=tenant.id, channel=channel).inc(sum(kept))
-        if repeats := len(kept) - sum(kept):
-            self._metrics.repeated.labels(tenant=tenant.id, channel=channel).inc(repeats)
-
-
-def concerns_us(tenant: Tenant, message: InboundMessage) -> bool:
-    """Whether it is for the bot: a group's talk among itself is not, unless the shop wants all of it."""
-    if message.kind in _SILENT:
-        return False
-    if not message.group:
-        return True
-    groups = tenant.behaviour.groups
-    return groups != "never" and (groups == "always" or message.mentioned)
-
-
-def policy_for(tenant: Tenant, message: InboundMessage) -> Policy:
-    """Words may be followed by more words; a command, a button or a sticker is answered at once."""
-    behaviour = tenant.behaviour
-    waits = message.platform != "terminal" and message.kind is Kind.TEXT and not message.text.startswith("/")
-    return Policy(
-        debounce=behaviour.debounce_ms if waits else 0,
-        debounce_max=behaviour.debounce_max_ms if waits else 0,
-        max_attempts=behaviour.max_attempts,
-    )
+        return 200
 
 
 async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:

@@ -1,0 +1,251 @@
+"""The one place where objects are put together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from config.settings import Settings
+from config.tenants import Tenant, Tenants
+from gateway.adapters.base import Received, Receiver, Sender
+from gateway.adapters.line import LineReceiver
+from gateway.adapters.telegram import TelegramReceiver
+from gateway.dead_letters import DeadLetters
+from gateway.errors import InboxUnavailable
+from gateway.inbox.redis import RedisInbox
+from gateway.intake import Intake
+from gateway.messages import InboundMessage
+from gateway.metrics import Metrics
+from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
+from memory.config import MemoryConfig, MemoryRules
+from memory.redis_client import connect
+
+if TYPE_CHECKING:
+    from gateway.cleanup import Cleanup
+    from memory.memory_manager import MemoryManager
+
+log = logging.getLogger(__name__)
+
+ALIVE = "cc:workers"  # who is alive: worker → time of the last heartbeat, seconds since 1970
+GONE_AFTER = 15.0  # seconds without a heartbeat
+
+
+def memory_config(settings: Settings, redis_url: str) -> MemoryConfig:
+    return MemoryConfig(
+        redis_url=redis_url,
+        redis_cluster=settings.redis_cluster,
+        sm_ttl=settings.memory_ttl_min * 60,
+        max_turns=settings.memory_max_turns,
+        max_conversations=settings.memory_max_conversations,
+        lm_base_path=settings.data_dir / "longterm",
+        lm_compression=settings.lm_compression,
+        max_events_per_user=settings.lm_max_events,
+        event_retention_days=settings.lm_retention_days,
+        importance_threshold=settings.importance_threshold,
+        transcripts_path=settings.data_dir / "transcripts",
+        openrouter_api_key=settings.openrouter_api_key,
+        openrouter_model=settings.openrouter_model,
+        openrouter_base_url=settings.openrouter_base_url,
+    )
+
+
+def inbox_client(settings: Settings, redis_url: str) -> Redis:
+    """Without the library's own retries: what may be repeated after a lost answer, the inbox decides."""
+    return connect(redis_url, cluster=settings.redis_cluster, retries=0)
+
+
+def receivers() -> dict[str, Receiver]:
+    return {"line": LineReceiver(), "telegram": TelegramReceiver()}
+
+
+class Door:
+    """The HTTP side: webhooks take the short way, everything else goes to the API."""
+
+    def __init__(self, webhooks: Webhooks, api: Any) -> None:
+        self._webhooks = webhooks
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/webhooks/"):
+            await self._webhooks(scope, receive, send)
+        else:
+            if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
+                scope = {**scope, "path": scope["path"].rstrip("/")}
+            await self._api(scope, receive, send)
+
+
+@asynccontextmanager
+async def door(settings: Settings, tenants: Tenants, redis_url: str, admin_key: str) -> AsyncIterator[Door]:
+    """The ASGI application of `serve`. Importing it imports no platform's SDK."""
+    from gateway.routes import api
+    from gateway.routes.auth import Keys
+
+    client = inbox_client(settings, redis_url)
+    inbox = RedisInbox(client, "serve")
+    metrics = Metrics()
+
+    async def ready() -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(2):
+                depth = await inbox.depth()
+        except (InboxUnavailable, TimeoutError) as error:
+            return {"status": "down", "redis": str(error) or "no answer"}
+        waiting = {"ready": depth.ready, "due": depth.due, "leased": depth.leased, "dead": depth.dead}
+        return {"status": "ok", "queue": waiting, "tenants": len(tenants.all())}
+
+    webhooks = Webhooks(tenant_of=tenants.get, receivers=receivers(), intake=Intake(inbox, metrics), metrics=metrics)
+    application = api.build(
+        keys=Keys(admin_key, tenants.all),
+        metrics=metrics,
+        ready=ready,
+        statuses=tenants.status,
+        version=version("chat-chat"),
+    )
+    try:
+        yield Door(webhooks, application)
+    finally:
+        await inbox.close()
+
+
+def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRules]:
+    """A tenant's own rules for its sessions; the environment's for one that is not configured."""
+
+    def rules(tenant_id: str) -> MemoryRules:
+        tenant = tenants.get(tenant_id)
+        if tenant is None:
+            return config.rules
+        own = tenant.memory
+        return MemoryRules(sm_ttl=own.sm_ttl, max_turns=own.max_turns, importance_threshold=own.importance_threshold)
+
+    return rules
+
+
+def memory_of(settings: Settings, tenants: Tenants, redis_url: str) -> MemoryManager:
+    from memory.memory_manager import MemoryManager
+
+    config = memory_config(settings, redis_url)
+    return MemoryManager(config, rules=rules_of(tenants, config))
+
+
+@asynccontextmanager
+async def work(
+    settings: Settings, tenants: Tenants, redis_url: str, *, concurrency: int = 64, lease: float = 10.0
+) -> AsyncIterator[Callable[[asyncio.Event], Coroutine[Any, Any, None]]]:
+    """A worker, as what runs it until an event is set: turns, and the Telegram bots it polls."""
+    from gateway.adapters.line_sender import LineSender
+    from gateway.adapters.telegram_polling import poll
+    from gateway.adapters.telegram_sender import TelegramSender
+    from gateway.adapters.terminal import TerminalSender
+    from gateway.commands import Commands
+    from gateway.per_tenant import PerTenant
+    from gateway.pollers import Offsets, Pollers
+    from gateway.responder import Responder
+    from gateway.turn import Turn
+    from gateway.worker import Worker
+    from processors.event_processor import EventProcessor
+    from processors.models import EventType
+    from processors.openrouter import OpenRouter
+
+    name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+    client = inbox_client(settings, redis_url)
+    inbox = RedisInbox(client, name, lease=lease)
+    manager = memory_of(settings, tenants, redis_url)
+    model = OpenRouter()
+    telegram = TelegramSender(settings)
+    senders: dict[str, Sender] = {
+        "line": LineSender(settings),
+        "telegram": telegram,
+        "terminal": TerminalSender(client),
+    }
+    processors = PerTenant(
+        lambda tenant: EventProcessor(
+            llm=model, keywords={EventType(kind): words for kind, words in tenant.keywords.items()}
+        )
+    )
+    turn = Turn(
+        tenant_of=tenants.get,
+        inbox=inbox,
+        senders=senders,
+        responder=Responder(model, processors),
+        processors=processors,
+        commands=Commands(manager),
+        manager=manager,
+        enable_memory=settings.enable_memory,
+    )
+    metrics = Metrics()
+    intake, offsets = Intake(inbox, metrics), Offsets(client)
+
+    async def alive() -> None:
+        pipe = client.pipeline(transaction=False)
+        pipe.zadd(ALIVE, {name: time.time()}).zremrangebyscore(ALIVE, 0, time.time() - 3600)
+        with contextlib.suppress(RedisError):  # the heartbeat itself says when Redis is away
+            await pipe.execute()
+
+    async def poll_bot(tenant: Tenant, channel: str, stop: asyncio.Event) -> None:
+        async def handle(messages: Sequence[InboundMessage]) -> None:
+            await intake.keep(tenant, channel, Received(tuple(messages)))
+
+        await poll(tenant, channel, telegram, handle, stop, offset_store=offsets)
+
+    pollers = Pollers(client, tenants, poll_bot)
+    worker = Worker(inbox, turn, concurrency=concurrency, lease=lease, grace=settings.shutdown_grace, on_alive=alive)
+
+    async def run(stop: asyncio.Event) -> None:
+        warming = asyncio.create_task(_warm(tenants, senders))
+        polling = asyncio.create_task(pollers.run(stop), name="pollers")
+        try:
+            await worker.run(stop)
+        finally:
+            stop.set()
+            warming.cancel()
+            await asyncio.gather(polling, warming, return_exceptions=True)
+
+    try:
+        yield run
+    finally:
+        with contextlib.suppress(RedisError):
+            await client.zrem(ALIVE, name)
+        for sender in senders.values():
+            await sender.close()
+        await model.close()
+        await manager.close()
+        await inbox.close()
+
+
+async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
+    """Loads the SDKs that the tenants need before the first answer is waited for, one after the other."""
+    used = {channel.platform for tenant in tenants.all() for channel in tenant.channels.values()}
+    for platform in sorted(used & {"line", "telegram"}):
+        await senders[platform].warm()
+
+
+async def any_worker(client: Redis) -> bool:
+    """Whether a worker had a heartbeat lately."""
+    return bool(await client.zcount(ALIVE, time.time() - GONE_AFTER, "+inf"))
+
+
+@asynccontextmanager
+async def tidy(settings: Settings, tenants: Tenants, redis_url: str) -> AsyncIterator[Cleanup]:
+    """The clean-up, for `chat-chat cleanup` and the schedule of `run`."""
+    from gateway.cleanup import Cleanup
+
+    client = inbox_client(settings, redis_url)
+    manager = memory_of(settings, tenants, redis_url)
+    inbox = RedisInbox(client, "cleanup")
+    try:
+        yield Cleanup(client, tenants, manager, DeadLetters(client, inbox))
+    finally:
+        await manager.close()
+        await inbox.close()

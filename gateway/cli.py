@@ -1,0 +1,307 @@
+"""`chat-chat`: what an operator types. Each command loads what it needs when it runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+EXAMPLE = "\b\nExample:\n  "
+
+
+class Failed(click.ClickException):
+    """The job could not be done: one line to standard error, exit status 1."""
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"chat-chat: {self.message}", err=True)
+
+
+def guarded(function: Callable[P, R]) -> Callable[P, R]:
+    """What is known to go wrong becomes one line; a traceback is left for our own mistakes."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        from config.settings import SettingsError
+        from gateway.errors import GatewayFault
+        from memory.errors import MemoryFault
+        from memory.keys import InvalidId
+
+        try:
+            return function(*args, **kwargs)
+        except (SettingsError, GatewayFault, MemoryFault, InvalidId) as error:
+            raise Failed(" ".join(str(error).split())) from error
+        except KeyboardInterrupt:
+            raise SystemExit(130) from None
+        except BrokenPipeError:
+            sys.stderr.close()
+            raise SystemExit(1) from None
+
+    return run
+
+
+def in_loop(work: Coroutine[Any, Any, R]) -> R:
+    """Runs a coroutine, on uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    return uvloop.run(work)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="chat-chat")
+def cli() -> None:
+    """A messaging bot for shops on LINE, Telegram and the terminal, which remembers its customers.
+
+    \b
+    Begin with:
+      chat-chat run                        start everything
+      chat-chat chat --tenant demo         talk to the example shop's bot
+    """
+
+
+@cli.command(epilog=EXAMPLE + "chat-chat run --port 8080 --workers 2")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on.")
+@click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 64), help="Worker processes.")
+@guarded
+def run(host: str, port: int, workers: int) -> None:
+    """Everything in one process tree: embedded Redis (if REDIS_URL is unset), HTTP, workers, clean-up."""
+    from gateway.processes import run_all
+
+    raise SystemExit(run_all(host, port, workers))
+
+
+@cli.command(epilog=EXAMPLE + "REDIS_URL=redis://redis:6379/0 chat-chat serve --host 0.0.0.0")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on.")
+@guarded
+def serve(host: str, port: int) -> None:
+    """The HTTP side alone; any number may run over one Redis."""
+    from gateway.processes import serve_alone
+
+    raise SystemExit(serve_alone(host, port))
+
+
+@cli.command(epilog=EXAMPLE + "REDIS_URL=redis://redis:6379/0 chat-chat worker")
+@click.option(
+    "--concurrency", default=64, show_default=True, type=click.IntRange(1, 1000), help="Conversations at once."
+)
+@click.option("--parent", type=int, hidden=True)
+@guarded
+def worker(concurrency: int, parent: int | None) -> None:
+    """A worker alone; any number may run over one Redis."""
+    from gateway.processes import work_alone
+
+    raise SystemExit(work_alone(concurrency, parent))
+
+
+@cli.command(epilog=EXAMPLE + "chat-chat chat --tenant demo --user Nok")
+@click.option("--tenant", required=True, help="Whose bot to talk to.")
+@click.option("--user", default="me", show_default=True, help="Who you are: each name is a person of its own.")
+@click.option("--agent", default="default", show_default=True, help="Which of the tenant's agents.")
+@guarded
+def chat(tenant: str, user: str, agent: str) -> None:
+    """Talk to the bot in the terminal. Reads lines from a pipe too; answers go to standard output."""
+    from gateway.terminal_chat import talk
+
+    raise SystemExit(talk(tenant, user, agent))
+
+
+@cli.command(epilog=EXAMPLE + "*/10 * * * *  chat-chat cleanup")
+@click.option("--tenant", help="This tenant alone.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@guarded
+def cleanup(tenant: str | None, dry_run: bool) -> None:
+    """For cron: ends expired sessions and applies retention."""
+    from gateway.processes import clean_up_once
+
+    for line in in_loop(clean_up_once(tenant, dry_run)):
+        click.echo(line)
+
+
+@cli.group()
+def tenants() -> None:
+    """List, check and create tenants."""
+
+
+@tenants.command("list", epilog=EXAMPLE + "chat-chat tenants list")
+@guarded
+def tenants_list() -> None:
+    """Each tenant with its file, state and channels."""
+    from config.tenant_commands import list_tenants
+
+    _show(list_tenants(_settings()))
+
+
+@tenants.command("check", epilog=EXAMPLE + "chat-chat tenants check config/tenants/shop.yaml")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@guarded
+def tenants_check(files: tuple[Path, ...]) -> None:
+    """Checks tenant files (all, or those named): file, line, field, what is wrong and how to mend it."""
+    from config.tenant_commands import check_tenants
+
+    _show(check_tenants(_settings(), files), findings=True)
+
+
+@tenants.command("new", epilog=EXAMPLE + "chat-chat tenants new my-shop")
+@click.argument("tenant_id", metavar="ID")
+@guarded
+def tenants_new(tenant_id: str) -> None:
+    """Writes a commented tenant file that works at once."""
+    from config.tenant_commands import new_tenant
+
+    _show(new_tenant(_settings(), tenant_id))
+
+
+@tenants.command("schema", epilog=EXAMPLE + "chat-chat tenants schema > tenant.schema.json")
+@guarded
+def tenants_schema() -> None:
+    """Prints JSON Schema, for completion in editors."""
+    from config.tenant_commands import tenant_schema
+
+    _show(tenant_schema())
+
+
+@cli.group()
+def webhooks() -> None:
+    """Register and inspect the webhook URLs at LINE and Telegram."""
+
+
+@webhooks.command("set", epilog=EXAMPLE + "PUBLIC_URL=https://bot.example.com chat-chat webhooks set")
+@click.option("--tenant", help="This tenant alone.")
+@guarded
+def webhooks_set(tenant: str | None) -> None:
+    """Registers PUBLIC_URL at each channel's platform."""
+    from gateway.webhook_setup import set_webhooks
+
+    _report(in_loop(set_webhooks(_settings(), _tenants_of(tenant))))
+
+
+@webhooks.command("info", epilog=EXAMPLE + "chat-chat webhooks info --tenant demo")
+@click.option("--tenant", help="This tenant alone.")
+@guarded
+def webhooks_info(tenant: str | None) -> None:
+    """What each platform says of its webhook."""
+    from gateway.webhook_setup import webhook_info
+
+    _report(in_loop(webhook_info(_settings(), _tenants_of(tenant))))
+
+
+@cli.group("dead-letters")
+def dead_letters() -> None:
+    """Messages that could not be handled after every retry."""
+
+
+@dead_letters.command("list", epilog=EXAMPLE + "chat-chat dead-letters list --tenant demo")
+@click.option("--tenant", help="This tenant alone.")
+@guarded
+def dead_list(tenant: str | None) -> None:
+    """The newest first: id, time, conversation, tries and reason. No message text."""
+    from gateway.dead_letter_commands import list_letters
+
+    for line in in_loop(list_letters(_settings(), tenant)):
+        click.echo(line)
+
+
+@dead_letters.command("show", epilog=EXAMPLE + "chat-chat dead-letters show --tenant demo 1790000000000-0")
+@click.option("--tenant", required=True)
+@click.argument("letter", metavar="ID")
+@guarded
+def dead_show(tenant: str, letter: str) -> None:
+    """One message, whole."""
+    from gateway.dead_letter_commands import show_letter
+
+    click.echo(in_loop(show_letter(_settings(), tenant, letter)))
+
+
+@dead_letters.command("retry", epilog=EXAMPLE + "chat-chat dead-letters retry --tenant demo --all")
+@click.option("--tenant", required=True)
+@click.option("--all", "everything", is_flag=True, help="All of the tenant's.")
+@click.argument("letters", nargs=-1, metavar="[ID]...")
+@guarded
+def dead_retry(tenant: str, letters: tuple[str, ...], everything: bool) -> None:
+    """Puts messages back into the queue."""
+    from gateway.dead_letter_commands import retry_letters
+
+    _some(letters, everything)
+    click.echo(in_loop(retry_letters(_settings(), tenant, letters)))
+
+
+@dead_letters.command("drop", epilog=EXAMPLE + "chat-chat dead-letters drop --tenant demo 1790000000000-0")
+@click.option("--tenant", required=True)
+@click.option("--all", "everything", is_flag=True, help="All of the tenant's.")
+@click.argument("letters", nargs=-1, metavar="[ID]...")
+@guarded
+def dead_drop(tenant: str, letters: tuple[str, ...], everything: bool) -> None:
+    """Throws messages away."""
+    from gateway.dead_letter_commands import drop_letters
+
+    _some(letters, everything)
+    click.echo(in_loop(drop_letters(_settings(), tenant, letters)))
+
+
+@cli.command(epilog=EXAMPLE + "chat-chat doctor")
+@guarded
+def doctor() -> None:
+    """Checks Redis, files, tenant files, LLM key and platform tokens; says what is wrong and how to mend it."""
+    from gateway.doctor import examine
+
+    findings = in_loop(examine(_settings()))
+    for finding in findings:
+        click.echo(str(finding))
+    raise SystemExit(0 if all(finding.well for finding in findings) else 1)
+
+
+def main() -> None:
+    cli()
+
+
+def _some(letters: tuple[str, ...], everything: bool) -> None:
+    if bool(letters) == everything:
+        raise click.UsageError("name messages by their id, or give --all")
+
+
+def _settings() -> Any:
+    from config.settings import Settings
+
+    return Settings.from_env()
+
+
+def _tenants_of(only: str | None) -> Any:
+    from config.tenants import Tenants
+
+    tenants = Tenants(_settings())
+    tenants.load()
+    if only is None:
+        return tenants.all()
+    tenant = tenants.get(only)
+    if tenant is None:
+        raise Failed(f"there is no tenant {only!r} that works: see `chat-chat tenants check`")
+    return [tenant]
+
+
+def _show(outcome: Any, *, findings: bool = False) -> None:
+    """Findings of a check are what was asked for and go to standard output, also when they are bad."""
+    if outcome.text:
+        click.echo(outcome.text, err=outcome.code != 0 and not findings)
+    if outcome.code:
+        raise SystemExit(outcome.code)
+
+
+def _report(lines: Any) -> None:
+    """Prints `(well, text)` pairs; exit status 1 if any is not well."""
+    failed = False
+    for well, text in lines:
+        failed = failed or not well
+        click.echo(text, err=not well)
+    if failed:
+        raise SystemExit(1)

@@ -1,0 +1,94 @@
+"""What `chat-chat dead-letters` does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from config.settings import Settings
+from config.tenants import Tenants
+from gateway import app
+from gateway.cli import Failed
+from gateway.dead_letters import DeadLetter, DeadLetters
+from gateway.inbox.redis import RedisInbox
+from gateway.intake import policy_for
+from gateway.processes import use_redis
+from memory.keys import check_tenant
+from processors.models import iso
+
+
+@asynccontextmanager
+async def _letters(settings: Settings) -> AsyncIterator[DeadLetters]:
+    with use_redis(settings) as (url, _):
+        client = app.inbox_client(settings, url)
+        inbox = RedisInbox(client, "operator")
+        try:
+            yield DeadLetters(client, inbox)
+        finally:
+            await inbox.close()
+
+
+def _loaded(settings: Settings) -> Tenants:
+    tenants = Tenants(settings)
+    tenants.load()
+    return tenants
+
+
+async def list_letters(settings: Settings, tenant: str | None) -> list[str]:
+    names = [check_tenant(tenant)] if tenant else [one.id for one in _loaded(settings).all()]
+    async with _letters(settings) as letters:
+        found = [letter for name in names for letter in await letters.list(name)]
+    if not found:
+        return ["no dead letters"]
+    return [
+        f"{letter.id}  {iso(letter.at)}  {letter.tenant}  {letter.message.user_id}  "
+        f"{letter.tries} tries  {letter.reason}"
+        for letter in found
+    ]
+
+
+async def show_letter(settings: Settings, tenant: str, id_: str) -> str:
+    async with _letters(settings) as letters:
+        letter = await _one(letters, tenant, id_)
+    message = msgspec.json.format(msgspec.json.encode(letter.message), indent=2).decode()
+    return (
+        f"{letter.id}  {iso(letter.at)}\nconversation: {letter.conversation}\ntries: {letter.tries}\n"
+        f"reason: {letter.reason}\nmessage: {message}"
+    )
+
+
+async def retry_letters(settings: Settings, tenant: str, ids: Sequence[str]) -> str:
+    """All of them where no id is given, the oldest first so that they keep their order."""
+    shop = _loaded(settings).get(tenant)
+    if shop is None:
+        raise Failed(f"there is no tenant {tenant!r} that works: nobody could answer; see `chat-chat tenants check`")
+    async with _letters(settings) as letters:
+        chosen = [await _one(letters, tenant, id_) for id_ in ids] if ids else await letters.list(tenant, 10_000)
+        for letter in sorted(chosen, key=lambda one: _order(one.id)):
+            await letters.retry(letter, policy_for(shop, letter.message))
+    return f"{len(chosen)} put back into the queue"
+
+
+async def drop_letters(settings: Settings, tenant: str, ids: Sequence[str]) -> str:
+    check_tenant(tenant)
+    async with _letters(settings) as letters:
+        chosen = list(ids) or [letter.id for letter in await letters.list(tenant, 10_000)]
+        dropped = await letters.drop(tenant, chosen) if chosen else 0
+    return f"{dropped} dropped"
+
+
+async def _one(letters: DeadLetters, tenant: str, id_: str) -> DeadLetter:
+    check_tenant(tenant)
+    if not all(part.isdigit() for part in id_.split("-", 1)):
+        raise Failed(f"{id_[:80]!r} is no dead letter's id: `chat-chat dead-letters list` shows them")
+    letter = await letters.get(tenant, id_)
+    if letter is None:
+        raise Failed(f"tenant {tenant} has no dead letter {id_}: `chat-chat dead-letters list --tenant {tenant}`")
+    return letter
+
+
+def _order(id_: str) -> tuple[int, int]:
+    time, _, number = id_.partition("-")
+    return int(time), int(number or 0)

@@ -1,0 +1,74 @@
+"""Messages that could not be handled after every try, one stream a tenant, for an operator to look at and decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from redis.asyncio import Redis
+
+from gateway.inbox.base import Inbox, Policy
+from gateway.inbox.redis import dead_key
+from gateway.messages import InboundMessage, decode
+
+KEPT_FOR = timedelta(days=90)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    id: str
+    tenant: str
+    conversation: str
+    reason: str
+    tries: int
+    at: datetime
+    message: InboundMessage
+
+
+class DeadLetters:
+    def __init__(self, client: Redis, inbox: Inbox) -> None:
+        self._redis = client
+        self._inbox = inbox
+
+    async def list(self, tenant: str, limit: int = 100) -> list[DeadLetter]:
+        """The newest first."""
+        rows = await self._redis.xrevrange(dead_key(tenant), count=limit)
+        return [_letter(tenant, id_, fields) for id_, fields in rows]
+
+    async def get(self, tenant: str, id_: str) -> DeadLetter | None:
+        rows = await self._redis.xrange(dead_key(tenant), id_, id_)
+        return _letter(tenant, *rows[0]) if rows else None
+
+    async def retry(self, letter: DeadLetter, policy: Policy) -> None:
+        """Back into the queue as a new delivery; its reply token has gone long ago. First in, then out of here: a crash
+        in between leaves it in both, and putting it in again changes nothing."""
+        again = msgspec.structs.replace(
+            letter.message,
+            event_id=f"{letter.message.event_id}+{letter.id}",
+            reply_token=None,
+            received_at=datetime.now(UTC).timestamp(),
+        )
+        await self._inbox.put([(again, policy)])
+        await self.drop(letter.tenant, [letter.id])
+
+    async def drop(self, tenant: str, ids: Sequence[str]) -> int:
+        return int(await self._redis.xdel(dead_key(tenant), *ids))
+
+    async def trim(self, tenant: str, now: datetime) -> int:
+        """Removes what nobody has looked after for 90 days; how many."""
+        oldest = int((now - KEPT_FOR).timestamp() * 1000)
+        return int(await self._redis.xtrim(dead_key(tenant), minid=oldest, approximate=False))
+
+
+def _letter(tenant: str, id_: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
+    return DeadLetter(
+        id=id_.decode(),
+        tenant=tenant,
+        conversation=fields[b"conversation"].decode(),
+        reason=fields[b"reason"].decode("utf-8", "replace"),
+        tries=int(fields[b"tries"]),
+        at=datetime.fromtimestamp(int(fields[b"at"]) / 1000, UTC),
+        message=decode(fields[b"message"]),
+    )

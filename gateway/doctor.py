@@ -1,0 +1,129 @@
+"""`chat-chat doctor`: is everything there that the bot needs, and if not, what to do."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+from redis.exceptions import RedisError
+
+from config.settings import Settings
+from config.tenants import LineChannel, TelegramChannel, Tenant, Tenants
+from gateway import app
+from gateway.processes import use_redis
+
+TIMEOUT = aiohttp.ClientTimeout(total=10, connect=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    well: bool
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{'ok   ' if self.well else 'WRONG'}  {self.what}" + (f": {self.remedy}" if self.remedy else "")
+
+
+async def examine(settings: Settings) -> list[Finding]:
+    findings = [await _redis(settings), _folder(settings.data_dir)]
+    tenants = Tenants(settings)
+    tenants.load()
+    findings += _files(settings, tenants)
+    async with aiohttp.ClientSession(timeout=TIMEOUT) as http:
+        findings.append(await _model(settings, http))
+        for tenant in tenants.all():
+            findings += [finding async for finding in _channels(settings, tenant, http)]
+    return findings
+
+
+async def _redis(settings: Settings) -> Finding:
+    kind = "Redis at REDIS_URL" if settings.redis_url else "embedded Redis"
+    with use_redis(settings) as (url, _):
+        client = app.inbox_client(settings, url)
+        try:
+            await client.ping()
+            depth = await client.config_get("appendonly")
+            kept = (depth.get("appendonly") or depth.get(b"appendonly")) in ("yes", b"yes")
+        except (RedisError, OSError) as error:
+            return Finding(False, f"{kind} does not answer ({type(error).__name__})", "start it, or correct REDIS_URL")
+        finally:
+            await client.aclose()
+    if not kept:
+        return Finding(False, f"{kind} keeps nothing over a restart", "set `appendonly yes` in its configuration")
+    return Finding(True, f"{kind} answers and keeps what it acknowledges")
+
+
+def _folder(path: Path) -> Finding:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path) as probe:
+            probe.write(b"x")
+            os.fsync(probe.fileno())
+    except OSError as error:
+        return Finding(
+            False, f"{path} can't be written ({error.strerror})", "let this user write there, or set DATA_DIR"
+        )
+    return Finding(True, f"{path} can be written")
+
+
+def _files(settings: Settings, tenants: Tenants) -> list[Finding]:
+    found = tenants.status()
+    if not found:
+        folder = settings.config_dir / "tenants"
+        return [Finding(False, f"no tenant file in {folder}", "`chat-chat tenants new my-shop` writes one")]
+    return [
+        Finding(row.state == "ok", f"tenant {row.id}", "" if row.state == "ok" else "; ".join(map(str, row.errors)))
+        for row in found
+    ]
+
+
+async def _model(settings: Settings, http: aiohttp.ClientSession) -> Finding:
+    if not settings.openrouter_api_key:
+        return Finding(True, "no LLM key", "FAQ and rules answer; OPENROUTER_API_KEY brings the model in")
+    headers = {"Authorization": f"Bearer {settings.openrouter_api_key}"}
+    status = await _status(http, f"{settings.openrouter_base_url}/models", headers)
+    if status == 200:
+        return Finding(True, "the LLM endpoint answers")
+    if status in (401, 403):
+        return Finding(False, "the LLM key is refused", "check OPENROUTER_API_KEY")
+    return Finding(False, f"the LLM endpoint {_said(status)}", "check OPENROUTER_BASE_URL and the network")
+
+
+async def _channels(settings: Settings, tenant: Tenant, http: aiohttp.ClientSession) -> AsyncIterator[Finding]:
+    for name, channel in tenant.channels.items():
+        where = f"tenant {tenant.id}, channel {name}"
+        if isinstance(channel, LineChannel):
+            token = channel.channel_access_token.get_secret_value()
+            status = await _status(http, f"{settings.line_api_base}/v2/bot/info", {"Authorization": f"Bearer {token}"})
+            remedy = "issue a new channel access token in the LINE Developers console"
+        elif isinstance(channel, TelegramChannel):
+            status = await _status(
+                http, f"{settings.telegram_api_base}/bot{channel.bot_token.get_secret_value()}/getMe", {}
+            )
+            remedy = "copy the token from BotFather again"
+        else:
+            continue
+        if status == 200:
+            yield Finding(True, f"{where}: the {channel.platform} token works")
+        elif status in (401, 404):
+            yield Finding(False, f"{where}: the {channel.platform} token is refused", remedy)
+        else:
+            yield Finding(False, f"{where}: {channel.platform} {_said(status)}", "check the network and try again")
+
+
+async def _status(http: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> int | None:
+    """The HTTP status; None when no answer came. The URL may hold a token, so errors are not passed on."""
+    try:
+        async with http.get(url, headers=headers) as response:
+            return response.status
+    except (aiohttp.ClientError, TimeoutError):
+        return None
+
+
+def _said(status: int | None) -> str:
+    return "does not answer" if status is None else f"answers with {status}"

@@ -1,0 +1,317 @@
+"""Processes: how `run`, `serve`, `worker` and `cleanup` begin, are watched and end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import click
+import uvicorn
+
+from config.settings import Settings
+from config.tenants import Tenants
+from gateway import app, logs
+from gateway.cli import Failed, in_loop
+from gateway.redis_server import EmbeddedRedis
+from gateway.routes.auth import KEY_FILE, admin_key
+
+log = logging.getLogger(__name__)
+
+CLEANUP_EVERY = 60.0  # seconds
+PARENT_EVERY = 1.0  # seconds between looks whether the parent still lives
+LONGEST_RESTART = 15.0  # seconds before a worker that keeps dying is started again
+
+
+@contextmanager
+def _set_up() -> Iterator[Settings]:
+    """Settings, checked, and logging with every secret of theirs masked."""
+    settings = Settings.from_env()
+    if settings.longterm_url:
+        raise Failed("LONGTERM_URL: PostgreSQL is not built yet; unset it to keep long-term memory in JSON files")
+    logging_ = logs.setup(settings.log_level, settings.log_format)
+    for secret in (settings.openrouter_api_key, settings.admin_api_key):
+        logs.register_secret(secret)
+    try:
+        yield settings
+    finally:
+        logging_.close()
+
+
+@contextmanager
+def use_redis(settings: Settings) -> Iterator[tuple[str, EmbeddedRedis | None]]:
+    """The URL to use, and the embedded server where REDIS_URL is unset. From the main thread."""
+    if settings.redis_url:
+        yield settings.redis_url, None
+        return
+    server = EmbeddedRedis(settings.data_dir)
+    try:
+        yield server.start(), server
+    finally:
+        server.stop()
+
+
+def _tenants(settings: Settings) -> Tenants:
+    tenants = Tenants(settings)
+    tenants.load()
+    for tenant in tenants.all():
+        _mask(tenant)
+    tenants.on_change(lambda _, old, new: _mask(new))
+    return tenants
+
+
+def _mask(tenant: Any) -> None:
+    """Tokens and secrets of a tenant's channels are never shown in a log."""
+    if tenant is None:
+        return
+    logs.register_secret(tenant.llm.api_key.get_secret_value() if tenant.llm.api_key else None)
+    for channel in tenant.channels.values():
+        for name in ("channel_secret", "channel_access_token", "bot_token", "webhook_secret"):
+            secret = getattr(channel, name, None)
+            logs.register_secret(secret.get_secret_value() if secret else None)
+
+
+def _stop_on_signals() -> asyncio.Event:
+    """Set by Ctrl-C or SIGTERM; a second one ends the process at once."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        if stop.is_set():
+            os._exit(130)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked)
+    return stop
+
+
+@asynccontextmanager
+async def _beside(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[None]:
+    """Runs these beside the body; they end with it."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                log.error("ended with an error: %s", outcome)
+
+
+class _Server(uvicorn.Server):
+    """Signals are ours: everything has to end in order."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _serve(door: app.Door, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], None]) -> int:
+    config = uvicorn.Config(
+        door,
+        host=host,
+        port=port,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=10,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve())
+    try:
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.01)
+        if serving.done():
+            return 1
+        ready(server.servers[0].sockets[0].getsockname()[1])
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        return 0 if stop.is_set() else 1
+    finally:
+        server.should_exit = True
+        with contextlib.suppress(SystemExit):
+            await serving
+
+
+def _check_port(host: str, port: int) -> None:
+    """A clear line instead of the server's own."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise Failed(f"can't listen on {host}:{port} ({error.strerror}): choose another with --port") from error
+
+
+# -- serve, worker -----------------------------------------------------------------------------------------------------
+
+
+def serve_alone(host: str, port: int) -> int:
+    _check_port(host, port)
+    with _set_up() as settings, use_redis(settings) as (url, server):
+        key, made = admin_key(settings.admin_api_key, settings.data_dir)
+        logs.register_secret(key)
+        if made:
+            click.echo(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {key}")
+
+        async def main() -> int:
+            stop = _stop_on_signals()
+            tenants = _tenants(settings)
+            watching = [tenants.watch(stop)] + ([server.supervise(stop)] if server else [])
+            async with app.door(settings, tenants, url, key) as door, _beside(*watching):
+                return await _serve(
+                    door, host, port, stop, lambda bound: log.info("serving on http://%s:%d", host, bound)
+                )
+
+        return in_loop(main())
+
+
+def work_alone(concurrency: int, parent: int | None) -> int:
+    with _set_up() as settings, use_redis(settings) as (url, server):
+
+        async def main() -> int:
+            stop = _stop_on_signals()
+            tenants = _tenants(settings)
+            watching = [tenants.watch(stop)]
+            if server:
+                watching.append(server.supervise(stop))
+            if parent:
+                watching.append(_watch_parent(parent, stop))
+            async with app.work(settings, tenants, url, concurrency=concurrency) as run, _beside(*watching):
+                await run(stop)
+            return 0
+
+        return in_loop(main())
+
+
+async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
+    """A worker does not outlive the process tree it belongs to."""
+    while os.getppid() == parent:
+        await asyncio.sleep(PARENT_EVERY)
+    log.warning("the parent process is gone: stopping")
+    stop.set()
+
+
+# -- run ---------------------------------------------------------------------------------------------------------------
+
+
+def run_all(host: str, port: int, workers: int) -> int:
+    _check_port(host, port)
+    with _set_up() as settings, use_redis(settings) as (url, server):
+        key, made = admin_key(settings.admin_api_key, settings.data_dir)
+        logs.register_secret(key)
+
+        async def main() -> int:
+            stop = _stop_on_signals()
+            workers_stop, redis_stop = asyncio.Event(), asyncio.Event()
+            tenants = _tenants(settings)
+            crew = asyncio.gather(*(_keep_worker(url, workers_stop) for _ in range(workers)))
+            watching = [tenants.watch(stop), _clean_up(settings, tenants, url, stop)]
+            if server:
+                watching.append(server.supervise(redis_stop))
+            try:
+                async with app.door(settings, tenants, url, key) as door, _beside(*watching):
+                    code = await _serve(
+                        door,
+                        host,
+                        port,
+                        stop,
+                        lambda bound: _greet(settings, tenants, host, bound, key if made else None),
+                    )
+                    # The door is shut; the workers finish what they have in hand, while Redis is still watched over.
+                    workers_stop.set()
+                    await crew
+                    return code
+            finally:
+                workers_stop.set()
+                await crew
+
+        return in_loop(main())
+
+
+async def _keep_worker(url: str, stop: asyncio.Event) -> None:
+    """One worker process, started again when it dies."""
+    pause = 0.0
+    while not stop.is_set():
+        began = time.monotonic()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "gateway", "worker", "--parent", str(os.getpid())),
+            env={**os.environ, "REDIS_URL": url},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for us: we tell the workers when the door is shut
+        )
+        ended, stopping = asyncio.create_task(process.wait()), asyncio.create_task(stop.wait())
+        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not ended.done():
+            process.terminate()
+            await ended
+            return
+        pause = 0.0 if time.monotonic() - began > 60 else min(max(2 * pause, 0.5), LONGEST_RESTART)
+        log.error("a worker ended with %s; another one starts in %.1f s", process.returncode, pause)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), pause)
+
+
+async def _clean_up(settings: Settings, tenants: Tenants, url: str, stop: asyncio.Event) -> None:
+    async with app.tidy(settings, tenants, url) as cleanup:
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), CLEANUP_EVERY)
+                return
+            try:
+                await cleanup.run()
+            except Exception as error:  # noqa: BLE001 - the schedule goes on: Redis or a disk may be away just now
+                log.error("clean-up failed: %s", error)
+
+
+def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str | None) -> None:
+    """What to do next, in three lines."""
+    shop = tenants.get("demo") or next(iter(tenants.all()), None)
+    name = shop.id if shop else "demo"
+    where = f"http://{host}:{port}"
+    model = settings.openrouter_model if settings.openrouter_api_key else "no LLM key: FAQ and rules answer"
+    lines = [
+        f"chat-chat is ready on {where} with {len(tenants.all())} tenant(s); {model}.",
+        f"1. Talk to the bot here, in another terminal:  .venv/bin/chat-chat chat --tenant {name}",
+        f"2. Make it yours: edit {settings.config_dir / 'tenants' / (name + '.yaml')}; it is read again when you save it.",
+        "3. Connect LINE or Telegram as that file says, then:  .venv/bin/chat-chat webhooks set",
+    ]
+    if made:
+        lines.append(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {made}")
+    click.echo("\n".join(lines))
+
+
+# -- cleanup -----------------------------------------------------------------------------------------------------------
+
+
+async def clean_up_once(tenant: str | None, dry_run: bool) -> list[str]:
+    settings = Settings.from_env()
+    tenants = Tenants(settings)
+    tenants.load()
+    if tenant is not None and tenants.get(tenant) is None:
+        raise Failed(f"there is no tenant {tenant!r} that works: see `chat-chat tenants check`")
+    with use_redis(settings) as (url, _):
+        async with app.tidy(settings, tenants, url) as cleanup:
+            report = await cleanup.run(tenant, dry_run=dry_run)
+    return report.lines(dry_run=dry_run)

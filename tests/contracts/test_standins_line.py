@@ -20,6 +20,7 @@ from linebot.v3.messaging import (
     AsyncMessagingApiBlob,
     Configuration,
     FlexMessage,
+    MarkMessagesAsReadByTokenRequest,
     MessageAction,
     MulticastRequest,
     PushMessageRequest,
@@ -159,6 +160,21 @@ async def test_a_reply_that_landed_without_an_answer_leaves_an_invalid_token(lin
     assert line.standin.calls[0].answered_status == 0
     assert await refused(line.reply(token, "landed"), 400) == "Invalid reply token"
     assert line.texts(USER) == ["landed"]
+
+
+async def test_a_redelivered_event_has_a_fresh_minute_unless_used_or_old(line: Line) -> None:
+    first, used = line.standin.text_event(USER, "a"), line.standin.text_event(USER, "b")
+    await line.reply(used["replyToken"], "b")
+    line.clock.now += 90
+    again = line.standin.redelivered(first)
+    assert again == {**first, "deliveryContext": {"isRedelivery": True}}
+    line.clock.now += 59
+    await line.reply(again["replyToken"], "a")
+    assert await refused(line.reply(line.standin.redelivered(used)["replyToken"]), 400) == "Invalid reply token"
+    old = line.standin.text_event(USER, "c")
+    line.clock.now += 20 * 60 + 1
+    assert await refused(line.reply(line.standin.redelivered(old)["replyToken"]), 400) == "Invalid reply token"
+    assert line.texts(USER) == ["b", "a"]
 
 
 # --- LINE 1.3: push, multicast and the retry key
@@ -435,6 +451,11 @@ async def test_the_loading_sign_is_for_one_to_one_chats_in_steps_of_five(line: L
     await refused(line.api.show_loading_animation(uneven), 400)
 
 
+async def test_a_read_mark_needs_its_token(line: Line) -> None:
+    await line.api.mark_messages_as_read_by_token(MarkMessagesAsReadByTokenRequest(markAsReadToken="t"))
+    await refused(line.api.mark_messages_as_read_by_token(MarkMessagesAsReadByTokenRequest(markAsReadToken="")), 400)
+
+
 async def test_profiles_end_with_a_block_but_not_in_groups(line: Line) -> None:
     assert (await line.api.get_profile(USER)).user_id == USER
     line.standin.blocked.add(USER)
@@ -452,6 +473,8 @@ async def test_content_is_prepared_then_there_then_gone(line: Line) -> None:
     status = await line.blob.get_message_content_transcoding_by_message_id("1")
     assert status.status == "succeeded"
     line.standin.contents["1"].gone = True
+    line.standin.contents["3"] = LineContent(b"x", "image/jpeg")
+    await refused(line.blob.get_message_content_transcoding_by_message_id("3"), 400)
     assert await refused(line.blob.get_message_content("1"), 410) == "The content is gone"
     assert await refused(line.blob.get_message_content("2"), 404) == "not found"
 

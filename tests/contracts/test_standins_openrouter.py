@@ -171,6 +171,14 @@ async def test_a_wrong_key_is_401(llm: OpenRouterStandIn, client: AsyncOpenAI) -
     assert llm.calls[0].answered_status == 401
 
 
+async def test_contents_in_parts_and_the_limit_of_a_session_id(llm: OpenRouterStandIn, client: AsyncOpenAI) -> None:
+    parts: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "ภาพ"}]}]
+    answer = await ask(client, messages=parts, extra_body={"session_id": "s" * 256})
+    assert answer.choices[0].message.content == "echo: ภาพ"
+    with pytest.raises(openai.BadRequestError):
+        await ask(client, extra_body={"session_id": "s" * 257})
+
+
 # --- OpenRouter 4: errors before the first token
 
 

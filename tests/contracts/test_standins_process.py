@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from tests.standins import Fault, OpenRouterStandIn, TelegramStandIn
-from tests.standins.server import faults_of
+from tests.standins.model import faults_of
 
 USER = "U" + "1" * 32
 LINE_AUTH = {"Authorization": "Bearer t1"}

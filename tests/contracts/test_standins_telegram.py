@@ -174,10 +174,19 @@ async def test_a_reply_to_a_missing_message(telegram: Telegram) -> None:
 
 async def test_files_come_as_multipart(telegram: Telegram) -> None:
     sent = await telegram.bot.send_document(CHAT, BufferedInputFile(b"\x00\xff\r\n1", "เมนู.pdf"), caption="เมนู")
-    assert (sent.caption, telegram.texts()) == (None, ["เมนู"])
+    assert (sent.caption, telegram.texts()) == ("เมนู", ["เมนู"])
+    body = telegram.standin.calls[0].body
+    assert [part for part in body.values() if isinstance(part, dict)] == [{"filename": "เมนู.pdf", "size": 5}]
     assert telegram.standin.calls[0].headers["content-type"].startswith("multipart/form-data")
     with pytest.raises(TelegramBadRequest, match="caption is too long"):
         await telegram.bot.send_document(CHAT, BufferedInputFile(b"x", "a"), caption="x" * 1025)
+
+
+async def test_photos_come_by_id_too_and_must_be_there(telegram: Telegram) -> None:
+    sent = await telegram.bot.send_photo(CHAT, "file-1", caption="<b>เมนู</b>", parse_mode="HTML")
+    assert (sent.photo is not None, sent.text, telegram.texts()) == (True, None, ["เมนู"])
+    status, body = await telegram.post("sendPhoto", chat_id=CHAT)
+    assert (status, body["description"]) == (400, "Bad Request: there is no photo in the request")
 
 
 # --- Telegram 2.2: edits, drafts, signs, callbacks
@@ -362,6 +371,12 @@ async def test_allowed_updates_left_out_keeps_the_list_before(telegram: Telegram
 async def test_a_wrong_webhook_is_refused(telegram: Telegram, url: str, secret: str | None, reason: str) -> None:
     with pytest.raises(TelegramBadRequest, match=reason):
         await telegram.bot.set_webhook(url, secret_token=secret)
+
+
+async def test_a_webhook_takes_one_to_a_hundred_connections(telegram: Telegram) -> None:
+    await telegram.bot.set_webhook("https://example.com:8443/", max_connections=100)
+    with pytest.raises(TelegramBadRequest, match="max_connections"):
+        await telegram.bot.set_webhook("https://example.com/", max_connections=101)
 
 
 async def test_commands_have_plain_names(telegram: Telegram) -> None:

@@ -1,8 +1,9 @@
 """Local servers that behave as LINE, Telegram and OpenRouter do, and record what they got."""
 
 from tests.standins.line import LineChannel, LineContent, LineShown, LineStandIn
+from tests.standins.model import Fault, Recorded
 from tests.standins.openrouter import OpenRouterStandIn, Said
-from tests.standins.server import Fault, Recorded, StandIn
+from tests.standins.server import StandIn
 from tests.standins.telegram import TelegramShown, TelegramStandIn
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.standins.server import utf16
+from tests.standins.model import utf16
 
 # Telegram 2.2: HTML: only these tags
 TAGS = {

@@ -62,7 +62,8 @@ set_up() {
     ! command -v flock >/dev/null || flock 9 # a second one waits here, then finds the work done
     if [ "$(cat "$stamp" 2>/dev/null)" != "$state" ] || [ ! -x .venv/bin/python ]; then
         rm -f "$stamp"
-        .venv/bin/python -m pip --version >/dev/null 2>&1 || make_venv
+        # A clone that was moved gets a new one: the commands in .venv/bin name the old place.
+        grep -qsF "$PWD/.venv" .venv/pyvenv.cfg && .venv/bin/python -m pip --version >/dev/null 2>&1 || make_venv
         install_pinned "$label" "$@"
         printf '%s\n' "$state" >"$stamp"
     fi

@@ -118,8 +118,8 @@ def shorten(text: str, extra: dict[str, Any]) -> str:
 
 
 def piece(text: str, offset: int | None, length: int | None) -> tuple[int, int] | None:
-    """Where `length` UTF-16 units from `offset` lie in `text`, in characters; None when they are not inside it, or would
-    cut a character in half."""
+    """Where `length` UTF-16 units from `offset` lie in `text`, in characters; None when they are not inside it
+    or would cut a character in half."""
     if offset is None or length is None or offset < 0 or length <= 0:
         return None
     if text.isascii() or max(text, default="") <= "\uffff":

@@ -174,7 +174,7 @@ def test_bytes_that_are_not_utf8_and_a_byte_order_mark_lose_nothing() -> None:
 
 
 def test_events_that_make_no_sense_leave_their_neighbours_alone() -> None:
-    odd = [None, 5, "x", [], {}, {"type": 7}, {"type": "message"}, {"type": "message", "message": []}]
+    odd: list[object] = [None, 5, "x", [], {}, {"type": 7}, {"type": "message"}, {"type": "message", "message": []}]
     received = line(batch(*odd, text_event("still here"), *odd))
     assert [message.text for message in received.messages] == ["still here"]
     assert sum(received.passed_over.values()) == 2 * len(odd)

@@ -1,0 +1,221 @@
+"""LINE, the sending half. The receiving half is in `line.py`.
+
+The SDK is loaded at the first call, in a thread: it takes more than a second. One client serves all tenants of a
+process, each call with its channel's own token. The client obeys HTTP_PROXY, so a LINE_API_BASE on this machine needs
+NO_PROXY where a proxy is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import aiohttp
+
+from config.settings import Settings
+from config.tenants import LineChannel, Tenant
+from gateway.adapters.base import Call, Sent
+from gateway.adapters.line_outcome import fault_of, sent_ids
+from gateway.errors import ChannelBroken, SendAmbiguous, SendFault, SendRefused, SendRetry, TokenSpent
+from gateway.messages import Answer, QuickReply, Target
+from gateway.rendering import render_line, truncate_graphemes, utf16_len
+
+TOKEN_FRESH = 50.0  # seconds after receipt within which a reply token is used; LINE promises about a minute
+BUBBLES = 5  # a call
+LONGEST_TEXT = 5000  # UTF-16 units a bubble
+MOST_QUICK_REPLIES, LONGEST_LABEL, LONGEST_QUICK_TEXT = 13, 20, 300  # graphemes
+LOADING_SECONDS = 20  # of the loading sign, in steps of 5; our next message ends it
+
+_CONNECTIONS = 100
+_TIMEOUT = aiohttp.ClientTimeout(total=15, connect=5)
+_SIGN_TIMEOUT = aiohttp.ClientTimeout(total=3)
+
+
+class LineSender:
+    """Sends by reply token while it is fresh, which costs nothing, else by push, which costs quota."""
+
+    platform = "line"
+
+    def __init__(self, settings: Settings, timeout: aiohttp.ClientTimeout = _TIMEOUT) -> None:
+        self._host = settings.line_api_base
+        self._timeout = timeout
+        self._starting = asyncio.Lock()
+        self._sdk: Any = None
+        self._client: Any = None
+        self._api: Any = None
+
+    async def warm(self) -> None:
+        """Loads the SDK and opens the client, unless that is done already."""
+        async with self._starting:
+            if self._api is not None:
+                return
+            self._sdk = await asyncio.to_thread(_load_sdk)
+            # The token here is never used: each call brings its own.
+            configuration = self._sdk.Configuration(access_token="-", host=self._host)
+            configuration.connection_pool_maxsize = _CONNECTIONS
+            self._client = self._sdk.AsyncApiClient(configuration)
+            self._api = self._sdk.AsyncMessagingApi(self._client)
+
+    def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
+        """Five bubbles by reply token, the rest by push. What only a push could deliver is left out where the channel
+        does not allow it."""
+        bubbles = _fitted(render_line(answer.text))
+        batches = [bubbles[at : at + BUBBLES] for at in range(0, len(bubbles), BUBBLES)]
+        fresh = target.reply_token is not None and now - target.token_received_at <= TOKEN_FRESH
+        if not _channel(tenant, target.channel).allow_push:
+            batches = batches[: 1 if fresh else 0]
+        calls = []
+        for number, batch in enumerate(batches):
+            messages: list[dict[str, Any]] = [{"type": "text", "text": text} for text in batch]
+            if number == len(batches) - 1 and (items := _quick_replies(answer.quick_replies)):
+                messages[-1]["quickReply"] = {"items": items}
+            if number == 0 and fresh:
+                calls.append(Call("reply", {"replyToken": target.reply_token, "messages": messages}))
+            else:
+                calls.append(_push(target.chat_id, messages))
+        return calls
+
+    async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
+        """Makes a call of `plan` or `instead`. An answer that says no more than that the call was taken is enough."""
+        await self.warm()
+        if call.method == "reply":
+            request = self._sdk.ReplyMessageRequest.from_dict(call.body)
+            return await self._made(tenant, target.channel, "reply", self._api.reply_message_with_http_info, request)
+        request = self._sdk.PushMessageRequest.from_dict(call.body)
+        push = self._api.push_message_with_http_info
+        return await self._made(tenant, target.channel, "push", push, request, x_line_retry_key=call.key)
+
+    def instead(self, tenant: Tenant, target: Target, call: Call, error: Exception) -> Call | None:
+        """A push in place of a reply whose token is spent. Only for a reply that was certainly never made before: else
+        that earlier one may have spent the token, and the customer would read the answer twice."""
+        if call.method != "reply" or not isinstance(error, TokenSpent):
+            return None
+        if not _channel(tenant, target.channel).allow_push:
+            return None
+        return _push(target.chat_id, call.body["messages"])
+
+    async def typing(self, tenant: Tenant, target: Target) -> None:
+        """Shows the loading sign; only talks of two have one."""
+        if target.group or not target.chat_id.startswith("U"):
+            return
+        with suppress(SendFault):
+            await self.warm()
+            request = self._sdk.ShowLoadingAnimationRequest(chatId=target.chat_id, loadingSeconds=LOADING_SECONDS)
+            show = self._api.show_loading_animation_with_http_info
+            await self._made(tenant, target.channel, "loading", show, request, _request_timeout=_SIGN_TIMEOUT)
+
+    async def set_webhook(self, tenant: Tenant, channel: str, url: str) -> None:
+        """Registers the webhook's address. Raises SendFault."""
+        await self.warm()
+        request = self._sdk.SetWebhookEndpointRequest(endpoint=url)
+        await self._made(tenant, channel, "webhook", self._api.set_webhook_endpoint_with_http_info, request)
+
+    async def webhook(self, tenant: Tenant, channel: str) -> tuple[str, bool] | None:
+        """The registered address and whether "Use webhook" is on; None where none is registered. Raises SendFault."""
+        await self.warm()
+        found: list[Any] = []
+        try:
+            await self._made(tenant, channel, "webhook", self._api.get_webhook_endpoint_with_http_info, found=found)
+        except SendRefused as error:
+            if "answered 404" in str(error):
+                return None
+            raise
+        return (str(found[0].endpoint), bool(found[0].active)) if found else None
+
+    async def test_webhook(self, tenant: Tenant, channel: str) -> str | None:
+        """Has LINE call the registered address. None: it answered well; else LINE's reason. Raises SendFault."""
+        await self.warm()
+        found: list[Any] = []
+        request = self._sdk.TestWebhookEndpointRequest()
+        test = self._api.test_webhook_endpoint_with_http_info
+        await self._made(tenant, channel, "webhook", test, request, found=found)
+        if not found:
+            return "LINE gave no result"
+        return None if found[0].success else f"{found[0].reason} ({found[0].detail})"
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = self._api = None
+
+    async def _made(
+        self,
+        tenant: Tenant,
+        channel: str,
+        method: str,
+        call: Callable[..., Awaitable[Any]],
+        *arguments: Any,
+        found: list[Any] | None = None,
+        **options: Any,
+    ) -> Sent:
+        """Makes one call of the SDK's and tells its errors as ours. What it returned is put into `found`."""
+        token = _channel(tenant, channel).channel_access_token.get_secret_value()
+        auth = {"type": "bearer", "in": "header", "key": "Authorization", "value": f"Bearer {token}"}
+        options = {"_request_timeout": self._timeout, **options}
+        calling = call(*arguments, _request_auth=auth, **options)
+        try:
+            answer = await calling
+        except self._sdk.ApiException as error:
+            return _outcome(method, error.status, error.body or "")
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise SendRetry(f"LINE can't be reached ({type(error).__name__}).") from None
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise SendAmbiguous(f"No answer from LINE ({type(error).__name__}).") from None
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            # The SDK could not read the answer. Was it an error's (then that is where it comes from), or did LINE take
+            # the call?
+            if isinstance(error.__context__, self._sdk.ApiException):
+                return _outcome(method, error.__context__.status, "")
+            return Sent()
+        if found is not None and answer.data is not None:
+            found.append(answer.data)
+        return Sent(sent_ids(answer.raw_data or ""))
+
+
+def _load_sdk() -> Any:
+    from linebot.v3 import messaging
+
+    return messaging
+
+
+def _outcome(method: str, status: int, body: str) -> Sent:
+    if status == 409 and method == "push":
+        return Sent(sent_ids(body), repeated=True)
+    raise fault_of(method, status, body)
+
+
+def _channel(tenant: Tenant, name: str) -> LineChannel:
+    channel = tenant.channels.get(name)
+    if not isinstance(channel, LineChannel):
+        raise ChannelBroken(f"The tenant {tenant.id} has no LINE channel {name} any more.")
+    return channel
+
+
+def _push(to: str, messages: list[dict[str, Any]]) -> Call:
+    return Call("push", {"to": to, "messages": messages}, key=str(uuid.uuid4()))
+
+
+def _fitted(pieces: Sequence[str]) -> list[str]:
+    """The pieces as they are, or put together where there are more than one free call holds."""
+    if len(pieces) <= BUBBLES:
+        return list(pieces)
+    fitted: list[str] = []
+    for piece in pieces:
+        if fitted and utf16_len(fitted[-1]) + 2 + utf16_len(piece) <= LONGEST_TEXT:
+            fitted[-1] += "\n\n" + piece
+        else:
+            fitted.append(piece)
+    return fitted
+
+
+def _quick_replies(replies: Sequence[QuickReply]) -> list[dict[str, Any]]:
+    shown = []
+    for reply in replies[:MOST_QUICK_REPLIES]:
+        label = truncate_graphemes(reply.label.strip() or reply.text.strip(), LONGEST_LABEL)
+        text = truncate_graphemes(reply.text.strip() or reply.label.strip(), LONGEST_QUICK_TEXT)
+        if label:
+            shown.append({"type": "action", "action": {"type": "message", "label": label, "text": text}})
+    return shown

@@ -1,0 +1,166 @@
+"""Telegram, the sending half. The receiving half is in `telegram.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from config.settings import Settings
+from config.tenants import TelegramChannel, Tenant
+from gateway.adapters.base import Call, Sent
+from gateway.adapters.parsing import integer, string
+from gateway.errors import ChannelBroken, SendFault, SendRefused
+from gateway.messages import Answer, InboundMessage, QuickReply, Target
+from gateway.rendering import render_telegram, truncate_graphemes
+
+if TYPE_CHECKING:
+    from gateway.adapters.telegram_session import Bots
+
+MOST_QUICK_REPLIES, LONGEST_LABEL = 20, 40  # graphemes
+LONGEST_CALLBACK = 64  # bytes
+BUTTONS_A_ROW = 2
+
+_TIMEOUT = aiohttp.ClientTimeout(total=20, connect=5)
+_SIGN_TIMEOUT = aiohttp.ClientTimeout(total=3)
+
+
+class TelegramSender:
+    """Sends for all bots of a process over one session; aiogram is loaded when the first of them is used."""
+
+    platform = "telegram"
+
+    def __init__(self, settings: Settings, timeout: aiohttp.ClientTimeout = _TIMEOUT) -> None:
+        self._base = settings.telegram_api_base
+        self._timeout = timeout
+        self._starting = asyncio.Lock()
+        self._bots: Bots | None = None
+        self._usernames: dict[str, str] = {}
+
+    async def warm(self) -> Bots:
+        """Loads aiogram, which takes seconds, in a thread, and opens the session, unless that is done already."""
+        async with self._starting:
+            if self._bots is None:
+                self._bots = (await asyncio.to_thread(_load_session))(self._base)
+            return self._bots
+
+    def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
+        """One call a piece; the buttons stand below the last."""
+        pieces = render_telegram(answer.text)
+        place = _place(target)
+        calls = []
+        for number, piece in enumerate(pieces):
+            body = {**place, "text": piece.text, "link_preview_options": {"is_disabled": True}}
+            if piece.entities:
+                body["entities"] = list(piece.entities)
+            if number == len(pieces) - 1 and (markup := _buttons(answer.quick_replies)):
+                body["reply_markup"] = markup
+            calls.append(Call("sendMessage", body))
+        return calls
+
+    async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
+        """Makes a call of `plan` or `instead`."""
+        result = await self.call(tenant, target.channel, call.method, call.body)
+        message_id = integer(result, "message_id") if isinstance(result, dict) else None
+        return Sent(() if message_id is None else (str(message_id),))
+
+    def instead(self, tenant: Tenant, target: Target, call: Call, error: Exception) -> Call | None:
+        """The same text without what Telegram refused in it: its styles, its topic or its buttons."""
+        if not isinstance(error, SendRefused):
+            return None
+        said = str(error).lower()
+        if "thread not found" in said:
+            refused = "message_thread_id"
+        elif "entit" in said:
+            refused = "entities"
+        elif "button" in said or "keyboard" in said or "reply markup" in said:
+            refused = "reply_markup"
+        else:
+            return None
+        if refused not in call.body:
+            return None
+        return Call(call.method, {name: value for name, value in call.body.items() if name != refused})
+
+    async def typing(self, tenant: Tenant, target: Target) -> None:
+        """Shows "typing" for five seconds or until the next message."""
+        with suppress(SendFault):
+            arguments = {**_place(target), "action": "typing"}
+            await self.call(tenant, target.channel, "sendChatAction", arguments, _SIGN_TIMEOUT)
+
+    async def acknowledge(self, tenant: Tenant, message: InboundMessage) -> None:
+        """Stops the spinner on the button that the customer pressed. Never raises; to be called at once."""
+        if callback_id := string(message.extra, "callback_id"):
+            with suppress(SendFault):
+                arguments = {"callback_query_id": callback_id}
+                await self.call(tenant, message.channel, "answerCallbackQuery", arguments, _SIGN_TIMEOUT)
+
+    async def username(self, tenant: Tenant, channel: str) -> str:
+        """The bot's name without `@`, asked for once. Raises SendFault."""
+        token = _token(tenant, channel)
+        if token not in self._usernames:
+            me = await self.call(tenant, channel, "getMe", {})
+            self._usernames[token] = (string(me, "username") if isinstance(me, dict) else None) or ""
+        return self._usernames[token]
+
+    async def call(
+        self,
+        tenant: Tenant,
+        channel: str,
+        method: str,
+        arguments: dict[str, Any],
+        timeout: aiohttp.ClientTimeout | None = None,
+    ) -> Any:
+        """The result of any method of the Bot API, as Telegram sent it. Raises SendFault."""
+        token = _token(tenant, channel)
+        bots = await self.warm()
+        return await bots.call(token, method, arguments, timeout or self._timeout)
+
+    async def close(self) -> None:
+        if self._bots is not None:
+            await self._bots.close()
+            self._bots = None
+
+
+def _load_session() -> type[Bots]:
+    from gateway.adapters.telegram_session import Bots
+
+    return Bots
+
+
+def _token(tenant: Tenant, name: str) -> str:
+    channel = tenant.channels.get(name)
+    if not isinstance(channel, TelegramChannel):
+        raise ChannelBroken(f"The tenant {tenant.id} has no Telegram channel {name} any more.")
+    return channel.bot_token.get_secret_value()
+
+
+def _place(target: Target) -> dict[str, Any]:
+    place: dict[str, Any] = {"chat_id": target.chat_id}
+    if target.thread_id is not None:
+        place["message_thread_id"] = int(target.thread_id)
+    if target.business_id is not None:
+        place["business_connection_id"] = target.business_id
+    return place
+
+
+def _buttons(replies: Sequence[QuickReply]) -> dict[str, Any] | None:
+    """Buttons below the message; on the keyboard where one of the texts is too long for that."""
+    named = [
+        (reply.label.strip() or reply.text.strip(), reply.text.strip() or reply.label.strip()) for reply in replies
+    ]
+    named = [(label, text) for label, text in named if label][:MOST_QUICK_REPLIES]
+    if not named:
+        return None
+    if all(len(text.encode()) <= LONGEST_CALLBACK for _, text in named):
+        inline = [{"text": truncate_graphemes(label, LONGEST_LABEL), "callback_data": text} for label, text in named]
+        return {"inline_keyboard": _rows(inline)}
+    # A key sends what stands on it, so it bears the text and not the label.
+    keys = [{"text": text} for _, text in named]
+    return {"keyboard": _rows(keys), "one_time_keyboard": True, "resize_keyboard": True}
+
+
+def _rows(buttons: list[dict[str, str]]) -> list[list[dict[str, str]]]:
+    return [buttons[at : at + BUTTONS_A_ROW] for at in range(0, len(buttons), BUTTONS_A_ROW)]

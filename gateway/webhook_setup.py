@@ -1,0 +1,142 @@
+"""`chat-chat webhooks set` and `info`: under which address each platform calls us."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+
+from config.tenants import LineChannel, TelegramChannel, Tenant
+from gateway.adapters.line_sender import LineSender
+from gateway.adapters.parsing import EMPTY, integer, string
+from gateway.adapters.telegram import UPDATES
+from gateway.adapters.telegram_sender import TelegramSender
+from gateway.errors import SendFault
+
+TELEGRAM_CONNECTIONS = 40  # at a time, from Telegram to one bot's webhook
+_LONGEST_LINE_URL = 500
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookState:
+    """One channel's webhook. `url` is what the platform has registered, None for none; `note` says what is wrong and
+    how to mend it, or what is worth knowing."""
+
+    tenant: str
+    channel: str
+    platform: str
+    url: str | None
+    ok: bool
+    note: str = ""
+
+
+def webhook_url(public_url: str, tenant: Tenant, channel: str) -> str:
+    """The address under which we take a channel's webhooks."""
+    return f"{public_url.rstrip('/')}/webhooks/{tenant.channels[channel].platform}/{tenant.id}/{channel}"
+
+
+async def set_webhooks(
+    tenants: Iterable[Tenant], public_url: str, line: LineSender, telegram: TelegramSender
+) -> AsyncIterator[WebhookState]:
+    """Registers every LINE and Telegram channel's webhook, and removes that of Telegram channels with `mode: polling`;
+    yields how each ended. One channel's failure does not keep the others from being registered."""
+    for tenant in tenants:
+        for name, channel in tenant.channels.items():
+            try:
+                if isinstance(channel, LineChannel):
+                    yield await _set_line(tenant, name, public_url, line)
+                elif isinstance(channel, TelegramChannel):
+                    yield await _set_telegram(tenant, name, channel, public_url, telegram)
+            except SendFault as error:
+                yield WebhookState(tenant.id, name, channel.platform, None, False, str(error))
+
+
+async def webhook_info(
+    tenants: Iterable[Tenant], public_url: str | None, line: LineSender, telegram: TelegramSender
+) -> AsyncIterator[WebhookState]:
+    """Yields what the platforms have registered for every LINE and Telegram channel, compared with `public_url` where
+    that is known."""
+    for tenant in tenants:
+        for name, channel in tenant.channels.items():
+            try:
+                if isinstance(channel, LineChannel):
+                    yield await _line_state(tenant, name, public_url, line)
+                elif isinstance(channel, TelegramChannel):
+                    yield await _telegram_state(tenant, name, channel, public_url, telegram)
+            except SendFault as error:
+                yield WebhookState(tenant.id, name, channel.platform, None, False, str(error))
+
+
+def _unusable(public_url: str, url: str) -> str | None:
+    if not public_url.startswith("https://"):
+        return "PUBLIC_URL must begin with https://: the platforms call no other address"
+    if len(url) > _LONGEST_LINE_URL:
+        return f"the address is longer than {_LONGEST_LINE_URL} characters: shorten PUBLIC_URL"
+    return None
+
+
+async def _set_line(tenant: Tenant, name: str, public_url: str, line: LineSender) -> WebhookState:
+    url = webhook_url(public_url, tenant, name)
+    if wrong := _unusable(public_url, url):
+        return WebhookState(tenant.id, name, "line", None, False, wrong)
+    await line.set_webhook(tenant, name, url)
+    if failure := await line.test_webhook(tenant, name):
+        return WebhookState(tenant.id, name, "line", url, False, f"registered, but LINE's test call failed: {failure}")
+    return await _line_state(tenant, name, public_url, line)
+
+
+async def _line_state(tenant: Tenant, name: str, public_url: str | None, line: LineSender) -> WebhookState:
+    registered = await line.webhook(tenant, name)
+    if registered is None:
+        return WebhookState(
+            tenant.id, name, "line", None, False, "no address is registered: run `chat-chat webhooks set`"
+        )
+    url, active = registered
+    note = _elsewhere(url, tenant, name, public_url)
+    if not note and not active:
+        note = 'turn "Use webhook" on in the LINE Developers Console: LINE sends nothing yet'
+    return WebhookState(tenant.id, name, "line", url, not note, note)
+
+
+async def _set_telegram(
+    tenant: Tenant, name: str, channel: TelegramChannel, public_url: str, telegram: TelegramSender
+) -> WebhookState:
+    if channel.mode == "polling":
+        await telegram.call(tenant, name, "deleteWebhook", {})
+        return await _telegram_state(tenant, name, channel, public_url, telegram)
+    url = webhook_url(public_url, tenant, name)
+    if wrong := _unusable(public_url, url):
+        return WebhookState(tenant.id, name, "telegram", None, False, wrong)
+    arguments = {"url": url, "max_connections": TELEGRAM_CONNECTIONS, "allowed_updates": list(UPDATES)}
+    if channel.webhook_secret is not None:
+        arguments["secret_token"] = channel.webhook_secret.get_secret_value()
+    await telegram.call(tenant, name, "setWebhook", arguments)
+    return await _telegram_state(tenant, name, channel, public_url, telegram)
+
+
+async def _telegram_state(
+    tenant: Tenant, name: str, channel: TelegramChannel, public_url: str | None, telegram: TelegramSender
+) -> WebhookState:
+    answer = await telegram.call(tenant, name, "getWebhookInfo", {})
+    info = answer if isinstance(answer, dict) else EMPTY
+    url = string(info, "url")
+    if channel.mode == "polling":
+        note = (
+            "a webhook keeps it from being polled: run `chat-chat webhooks set`" if url else "polled, no webhook needed"
+        )
+        return WebhookState(tenant.id, name, "telegram", url, url is None, note)
+    if url is None:
+        note = "no address is registered: run `chat-chat webhooks set`"
+        return WebhookState(tenant.id, name, "telegram", None, False, note)
+    if note := _elsewhere(url, tenant, name, public_url):
+        return WebhookState(tenant.id, name, "telegram", url, False, note)
+    waiting = integer(info, "pending_update_count") or 0
+    failure = string(info, "last_error_message")
+    if failure and waiting:
+        return WebhookState(tenant.id, name, "telegram", url, False, f"{waiting} updates wait: {failure}")
+    return WebhookState(tenant.id, name, "telegram", url, True, f"{waiting} updates wait" if waiting else "")
+
+
+def _elsewhere(url: str, tenant: Tenant, name: str, public_url: str | None) -> str:
+    if public_url is None or url == webhook_url(public_url, tenant, name):
+        return ""
+    return "registered for another address: run `chat-chat webhooks set`"

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from config.mistakes import Loc, Mistake, nearest
 from config.tenant_model import (
@@ -60,21 +61,49 @@ _TYPES = {
 }
 
 
-def explain(document: Document, error: Mapping[str, Any]) -> Mistake:
-    """One of pydantic's errors (`ValidationError.errors()`) as a mistake in the file."""
-    loc: Loc = tuple(error["loc"])
-    kind, context, given = str(error["type"]), error.get("ctx") or {}, error.get("input")
-    of_key = loc[-1:] == ("[key]",)
-    if of_key:
-        loc = loc[:-1]
-    if loc[:1] == ("channels",) and len(loc) > 2:
-        loc = (*loc[:2], *loc[3:])  # pydantic names the platform in between
-    if loc[:2] == ("agents", "default") and loc[:2] not in document.keys and ("agents", "general") in document.keys:
-        loc = ("agents", "general", *loc[2:])
-    if kind == "extra_forbidden":
-        return _unknown(document, loc)
-    what, remedy = _words(loc, kind, context, given)
-    return document.mistake(loc, what, remedy, at_key=of_key or kind == "missing")
+def explain(document: Document, error: ValidationError) -> list[Mistake]:
+    """Pydantic's errors as mistakes in the file. A missing field whose name is misspelt is one mistake."""
+    found = [_Error(document, one) for one in error.errors(include_url=False)]
+    misspelt = {(*one.loc[:-1], one.near) for one in found if one.near}
+    return [one.mistake() for one in found if one.kind != "missing" or one.loc not in misspelt]
+
+
+class _Error:
+    """One of pydantic's errors, its place in the file's own terms."""
+
+    def __init__(self, document: Document, error: ErrorDetails) -> None:
+        loc: Loc = tuple(error["loc"])
+        self._of_key = loc[-1:] == ("[key]",)
+        if self._of_key:
+            loc = loc[:-1]
+        if loc[:1] == ("channels",) and len(loc) > 2:
+            loc = (*loc[:2], *loc[3:])  # pydantic names the platform in between
+        keys = document.keys
+        if loc[:2] == ("agents", "default") and loc[:2] not in keys and ("agents", "general") in keys:
+            loc = ("agents", "general", *loc[2:])
+        self.loc, self.kind = loc, error["type"]
+        self._document, self._error = document, error
+        self._known: list[str] = []
+        self.near: str | None = None  # of an unknown field: the right word
+        if self.kind == "extra_forbidden":
+            self._known = [name for name in _fields(document, loc[:-1]) if name != "id"]
+            self.near = nearest(str(loc[-1]), self._known)
+
+    def mistake(self) -> Mistake:
+        if self.kind == "extra_forbidden":
+            return self._document.mistake(self.loc, "is not a known field", self._unknown(), at_key=True)
+        what, remedy = _words(self.loc, self.kind, self._error.get("ctx") or {}, self._error.get("input"))
+        at_key = self._of_key or self.kind in ("missing", "union_tag_not_found")
+        return self._document.mistake(self.loc, what, remedy, at_key=at_key)
+
+    def _unknown(self) -> str:
+        word = str(self.loc[-1])
+        home = next((name for name, section in _SECTIONS.items() if word in section.model_fields), None)
+        if self.near:
+            return f"did you mean {self.near}?"
+        if home and self.loc[:1] != (home,):
+            return f"did you mean {home}.{word}? It belongs under {home}"
+        return f"remove it; known here: {', '.join(self._known)}"
 
 
 def _words(loc: Loc, kind: str, context: Mapping[str, Any], given: Any) -> tuple[str, str]:
@@ -108,20 +137,6 @@ def _words(loc: Loc, kind: str, context: Mapping[str, Any], given: Any) -> tuple
 def _pick(word: str, words: list[str]) -> str:
     near = nearest(word, words)
     return f"did you mean {near}?" if near else f"write one of {', '.join(words)}"
-
-
-def _unknown(document: Document, loc: Loc) -> Mistake:
-    known = [name for name in _fields(document, loc[:-1]) if name != "id"]
-    word = str(loc[-1])
-    near = nearest(word, known)
-    home = next((name for name, section in _SECTIONS.items() if word in section.model_fields), None)
-    if near:
-        remedy = f"did you mean {near}?"
-    elif home and loc[:1] != (home,):
-        remedy = f"did you mean {home}.{word}? It belongs under {home}"
-    else:
-        remedy = f"remove it; known here: {', '.join(known)}"
-    return document.mistake(loc, "is not a known field", remedy, at_key=True)
 
 
 def _fields(document: Document, parent: Loc) -> list[str]:

@@ -18,7 +18,7 @@ _PLACEHOLDER = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"}
 _TEMPLATE = """\
 # {id}: everything that can stand here is shown in config/examples/full.yaml.
 # A change takes effect within 5 seconds; `chat-chat tenants check` says what is wrong in it.
-name: {id} # shown to people: write your shop's name
+name: "{id}" # shown to people: write your shop's name
 timezone: Asia/Bangkok
 language: auto # th, en, or auto: the customer's
 
@@ -48,7 +48,7 @@ agents:
 
 # Answered word for word, also without a language model.
 faq:
-  - questions: [ร้านเปิดกี่โมง, What time do you open?]
+  - questions: [ร้านเปิดกี่โมง, "What time do you open?"]
     answer:
       th: ร้านเปิดทุกวัน 09:00–18:00 น. ค่ะ
       en: We're open every day from 9 am to 6 pm.
@@ -106,13 +106,14 @@ def new_tenant(settings: Settings, tenant_id: str) -> Outcome:
     if not TENANT_ID.match(tenant_id):
         allowed = "use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter or digit"
         return Outcome(f"{tenant_id[:80]!r} is no tenant id: {allowed}", 1)
+    if file.exists():
+        return Outcome(f"{file} is there already and was not touched: choose another id, or edit that file", 1)
     try:
-        text = _TEMPLATE.format(id=tenant_id, variable=tenant_id.upper().replace("-", "_"))
+        variable = ("" if tenant_id[0].isalpha() else "SHOP_") + tenant_id.upper().replace("-", "_")
+        text = _TEMPLATE.format(id=tenant_id, variable=variable)
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
-    except FileExistsError:
-        return Outcome(f"{file} is there already and was not touched: choose another id, or edit that file", 1)
     except OSError as error:
         return Outcome(f"{file} can't be written ({error.strerror}): let this user write to {file.parent}", 1)
     return Outcome(f"wrote {file}: edit it, then `chat-chat tenants check {file}`")

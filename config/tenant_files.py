@@ -95,7 +95,7 @@ class _Build:
         try:
             tenant = Tenant.model_validate(data)
         except ValidationError as error:
-            found = [explain(self._document, dict(e)) for e in error.errors(include_url=False)]
+            found = explain(self._document, error)
             hidden = {self._document.mistake(loc, "", "").field for loc in self._unfilled}
             self._mistakes += [m for m in found if m.field not in hidden]
         if tenant is not None:
@@ -147,19 +147,25 @@ class _Build:
         self._reading.depends |= self._secrets.files
 
     def _instructions(self, name: str) -> str:
+        try:
+            return self._secrets.fill(self._inside(name))
+        except (OSError, RuntimeError):  # a name that is too long, links that go in a circle
+            raise Missing("names a file that can't be found", "name a plain file inside CONFIG_DIR") from None
+
+    def _inside(self, name: str) -> str:
+        """The text of a file inside CONFIG_DIR."""
         root = self._settings.config_dir.resolve()
         remedy = f"name a file relative to the tenant's file or to {self._settings.config_dir}, such as prompts/shop.md"
         if "\0" in name:
             raise Missing("names no file", remedy)
         places = [(base / name).resolve() for base in (self._reading.file.parent, self._settings.config_dir)]
-        inside = [place for place in places if place.is_relative_to(root)]
-        if not inside or Path(name).is_absolute():
+        self._reading.depends.update(place for place in places if place.is_relative_to(root))
+        path = next((place for place in places if place.exists()), places[-1])
+        if not path.is_relative_to(root) or Path(name).is_absolute():
             raise Missing("names a file outside CONFIG_DIR", remedy)
-        self._reading.depends.update(inside)
-        path = next((place for place in inside if place.exists()), inside[-1])
         if not path.exists():
             raise Missing("names a file that does not exist", remedy)
-        return self._secrets.fill(decode(path, read_bytes(path)))
+        return decode(path, read_bytes(path))
 
     def _resolve(self, data: dict[str, Any]) -> None:
         """The environment's settings below the tenant's values."""
@@ -234,4 +240,10 @@ def paths_of(directory: Path) -> Iterable[Path]:
 
     A `.yml` is among them: it is refused with a remedy instead of being passed over in silence.
     """
-    return sorted(p for p in directory.iterdir() if p.suffix in (".yaml", ".yml") and not p.name.startswith("."))
+    found = (path for path in directory.iterdir() if path.suffix in (".yaml", ".yml"))
+    return sorted(path for path in found if not path.name.startswith(".") and _is_text(path.name))
+
+
+def _is_text(name: str) -> bool:
+    # A name in another encoding can't be shown in a log or an answer.
+    return not any("\ud800" <= char <= "\udfff" for char in name)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -144,6 +144,12 @@ class Tenants:
 
         Wakes up on the file system's word, and every POLL seconds without it, as network file systems give none.
         """
+        async with aclosing(self._wakes(stop)) as wakes:
+            async for _ in wakes:
+                await self._look()
+
+    async def _wakes(self, stop: asyncio.Event) -> AsyncGenerator[None, None]:
+        """One item for each time to look."""
         while not stop.is_set():
             with suppress(OSError, RuntimeError):  # no directory yet, or no inotify watch left: the poll goes on
                 async for _ in awatch(
@@ -152,11 +158,10 @@ class Tenants:
                     rust_timeout=int(POLL * 1000),
                     yield_on_timeout=True,
                     debounce=400,
-                    raise_interrupt=False,
                     ignore_permission_denied=True,
                 ):
-                    await self._look()
-            await self._look()
+                    yield
+            yield
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), POLL)
 
@@ -184,7 +189,7 @@ class Tenants:
 
     def _apply(self, scan: _Scan, *, initial: bool = False) -> None:
         if scan.directory is not None and not self._directory_failed:
-            log.error("%s can't be read (%s): no tenant is loaded from it", self._directory, scan.directory.strerror)
+            log.error("%s can't be read (%s): tenants stay as they were", self._directory, scan.directory.strerror)
         self._directory_failed = scan.directory is not None
         self._drop_missing(set(scan.present), initial=initial)
         for reading, stamps, now in scan.readings:

@@ -1,0 +1,270 @@
+"""Tenant files are followed while the bot runs: with a real watcher, on real files."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from config import tenants as register
+from config.settings import Settings
+from config.tenants import Tenant, Tenants
+
+WITHIN = 5.0  # seconds: what the bot promises
+
+
+def shop(name: str, rest: str = "") -> str:
+    return f"name: {name}\nchannels: {{web: {{platform: web}}}}\n{rest}"
+
+
+def bot(name: str, token: str) -> str:
+    return f"name: {name}\nchannels: {{tg: {{platform: telegram, bot_token: '{token}', mode: polling}}}}\n"
+
+
+class Place:
+    """A config folder, the tenants that are loaded from it, and what the callbacks were told."""
+
+    def __init__(self, config: Path) -> None:
+        self.config = config
+        (config / "tenants").mkdir()
+        self.tenants = Tenants(Settings(config_dir=config))
+        self.changes: list[tuple[str, str | None, str | None]] = []
+        self.tenants.on_change(self._changed)
+
+    def _changed(self, tenant_id: str, old: Tenant | None, new: Tenant | None) -> None:
+        self.changes.append((tenant_id, old.name if old else None, new.name if new else None))
+
+    def file(self, name: str) -> Path:
+        return self.config / "tenants" / f"{name}.yaml"
+
+    def write(self, name: str, text: str) -> None:
+        self.file(name).write_text(text, encoding="utf-8")
+
+    def name_of(self, tenant_id: str) -> str | None:
+        tenant = self.tenants.get(tenant_id)
+        return tenant.name if tenant else None
+
+    def state_of(self, tenant_id: str) -> str | None:
+        return next((status.state for status in self.tenants.status() if status.id == tenant_id), None)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+async def watched(place: Place) -> AsyncIterator[Place]:
+    """A place with the shops `alpha` and `beta`, loaded and followed."""
+    place.write("alpha", shop("Alpha"))
+    place.write("beta", shop("Beta"))
+    place.tenants.load()
+    place.changes.clear()
+    stop = asyncio.Event()
+    task = asyncio.create_task(place.tenants.watch(stop))
+    yield place
+    stop.set()
+    await asyncio.wait_for(task, WITHIN)
+
+
+async def until(true: Callable[[], bool], within: float = WITHIN) -> None:
+    deadline = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < deadline, "not within the time that is promised"
+        await asyncio.sleep(0.02)
+
+
+class TestAtTheStart:
+    def test_a_broken_file_does_not_stop_the_others(self, place: Place, caplog: pytest.LogCaptureFixture) -> None:
+        place.write("alpha", shop("Alpha", "languag: th\n"))
+        place.write("beta", shop("Beta"))
+        place.tenants.load()
+        assert [tenant.id for tenant in place.tenants.all()] == ["beta"]
+        alpha, beta = place.tenants.status()
+        assert (alpha.id, alpha.state, dict(alpha.channels)) == ("alpha", "error", {})
+        assert str(alpha.errors[0]).endswith("alpha.yaml:3:1: languag: is not a known field — did you mean language?")
+        assert (beta.id, beta.state, dict(beta.channels), beta.errors) == ("beta", "ok", {"web": "web"}, ())
+        assert beta.file == place.file("beta")
+        assert [record.levelname for record in caplog.records].count("ERROR") == 1
+        assert place.changes == [("beta", None, "Beta")]
+
+    def test_files_that_are_no_tenants_are_passed_over_or_named(self, place: Place) -> None:
+        for name in (".alpha.yaml.swp", "alpha.yaml~", ".#alpha.yaml", "README.md"):
+            (place.config / "tenants" / name).write_text("x")
+        (place.config / "tenants" / "beta.yml").write_text(shop("Beta"))
+        place.tenants.load()
+        assert [(status.file.name, status.state) for status in place.tenants.status()] == [("beta.yml", "error")]
+        assert place.tenants.status()[0].errors[0].remedy == "rename it to beta.yaml"
+
+    def test_of_two_tenants_with_the_same_token_the_second_is_refused(self, place: Place) -> None:
+        place.write("alpha", bot("Alpha", "1:invented"))
+        place.write("beta", bot("Beta", "1:invented"))
+        place.write("gamma", bot("Gamma", "2:invented"))
+        place.tenants.load()
+        assert [tenant.id for tenant in place.tenants.all()] == ["alpha", "gamma"]
+        (mistake,) = next(status.errors for status in place.tenants.status() if status.id == "beta")
+        assert mistake.what == "has the same token as channel tg of tenant alpha"
+        assert "invented" not in str(mistake)
+
+    def test_without_a_folder_there_are_no_tenants(self, tmp_path: Path) -> None:
+        tenants = Tenants(Settings(config_dir=tmp_path / "nowhere"))
+        tenants.load()
+        assert (tenants.all(), tenants.status(), tenants.get("alpha")) == ([], [], None)
+
+
+class TestWhileItRuns:
+    async def test_a_file_dropped_in_is_served(self, watched: Place) -> None:
+        watched.write("gamma", shop("Gamma"))
+        await until(lambda: watched.name_of("gamma") == "Gamma")
+        assert watched.changes == [("gamma", None, "Gamma")]
+
+    async def test_a_changed_file_takes_effect_and_leaves_the_others_alone(self, watched: Place) -> None:
+        beta = watched.tenants.get("beta")
+        watched.write("alpha", shop("Alpha 2"))
+        await until(lambda: watched.name_of("alpha") == "Alpha 2")
+        assert watched.changes == [("alpha", "Alpha", "Alpha 2")]
+        assert watched.tenants.get("beta") is beta
+
+    async def test_a_removed_file_is_served_no_more(self, watched: Place) -> None:
+        watched.file("alpha").unlink()
+        await until(lambda: watched.name_of("alpha") is None)
+        assert watched.changes == [("alpha", "Alpha", None)]
+        assert watched.state_of("alpha") is None
+
+    async def test_an_editor_that_renames_the_old_file_away_first_never_takes_the_tenant_down(
+        self, watched: Place
+    ) -> None:
+        backup = watched.config / "tenants" / "alpha.yaml~"
+        watched.file("alpha").rename(backup)
+        await watched.tenants._look()  # the look that falls into the gap
+        assert watched.name_of("alpha") == "Alpha"
+        watched.write("alpha", shop("Alpha 2"))
+        await until(lambda: watched.name_of("alpha") == "Alpha 2")
+        assert watched.changes == [("alpha", "Alpha", "Alpha 2")]
+
+    async def test_a_file_replaced_by_a_rename_takes_effect(self, watched: Place) -> None:
+        new = watched.config / "tenants" / "alpha.yaml.new"
+        new.write_text(shop("Alpha 2"))
+        new.replace(watched.file("alpha"))
+        await until(lambda: watched.name_of("alpha") == "Alpha 2")
+
+    async def test_a_wrong_one_leaves_the_last_good_one_in_force_and_is_logged_once(
+        self, watched: Place, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        watched.write("alpha", shop("Alpha 2", "language: hushhush\n"))
+        await until(lambda: watched.state_of("alpha") == "stale")
+        for _ in range(3):
+            await watched.tenants._look()
+        assert watched.name_of("alpha") == "Alpha"
+        assert watched.changes == []
+        errors = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+        assert errors == [
+            f"{watched.file('alpha')}:3:11: language: is none of th, en, auto — write one of th, en, auto "
+            "(the last good one goes on serving)"
+        ]
+        watched.write("alpha", shop("Alpha 3"))
+        await until(lambda: watched.state_of("alpha") == "ok")
+        assert watched.changes == [("alpha", "Alpha", "Alpha 3")]
+
+    async def test_a_half_written_file_is_no_mistake_yet(
+        self, watched: Place, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        whole = shop("Alpha 2")
+        with watched.file("alpha").open("w") as file:
+            for part in ("", whole[:12], whole[12:30]):
+                file.write(part)
+                file.flush()
+                await watched.tenants._look()
+                assert (watched.name_of("alpha"), watched.state_of("alpha")) == ("Alpha", "ok")
+            file.write(whole[30:])
+        await until(lambda: watched.name_of("alpha") == "Alpha 2")
+        assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+    async def test_two_changes_in_the_same_instant_with_the_same_size_are_both_seen(self, watched: Place) -> None:
+        watched.write("alpha", shop("Alph1"))
+        at = watched.file("alpha").stat().st_mtime_ns
+        await until(lambda: watched.name_of("alpha") == "Alph1")
+        watched.write("alpha", shop("Alph2"))
+        os.utime(watched.file("alpha"), ns=(at, at))
+        await until(lambda: watched.name_of("alpha") == "Alph2")
+
+    async def test_a_secret_that_changes_or_comes_takes_effect(self, watched: Place) -> None:
+        watched.write("alpha", shop("${SHOP_NAME}"))
+        await until(lambda: watched.state_of("alpha") == "stale")
+        (watched.config / "secrets").mkdir()
+        (watched.config / "secrets" / "SHOP_NAME").write_text("One\n")
+        await until(lambda: watched.name_of("alpha") == "One")
+        (watched.config / "secrets" / "SHOP_NAME").write_text("Two\n")
+        await until(lambda: watched.name_of("alpha") == "Two")
+
+    async def test_instructions_that_change_take_effect(self, watched: Place) -> None:
+        (watched.config / "prompts").mkdir()
+        prompt = watched.config / "prompts" / "alpha.md"
+        prompt.write_text("first")
+        watched.write("alpha", shop("Alpha", "agents: {default: {instructions_file: prompts/alpha.md}}\n"))
+
+        def instructions() -> str:
+            tenant = watched.tenants.get("alpha")
+            return tenant.agents["default"].instructions if tenant else ""
+
+        await until(lambda: instructions() == "first")
+        prompt.write_text("second")
+        await until(lambda: instructions() == "second")
+
+    async def test_a_token_is_free_again_once_its_tenant_gave_it_up(self, watched: Place) -> None:
+        watched.write("alpha", bot("Alpha", "1:invented"))
+        await until(lambda: "tg" in watched.tenants.get("alpha").channels)  # type: ignore[union-attr]
+        watched.write("beta", bot("Beta 2", "1:invented"))
+        await until(lambda: watched.state_of("beta") == "stale")
+        assert watched.name_of("beta") == "Beta"
+        watched.file("alpha").unlink()
+        await until(lambda: watched.name_of("beta") == "Beta 2")
+        assert watched.state_of("beta") == "ok"
+
+    async def test_a_folder_that_cannot_be_read_takes_nobody_down(
+        self, watched: Place, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        away = watched.config / "away"
+        (watched.config / "tenants").rename(away)
+        for _ in range(3):
+            await watched.tenants._look()
+        assert [tenant.id for tenant in watched.tenants.all()] == ["alpha", "beta"]
+        assert [record.levelno for record in caplog.records].count(logging.ERROR) == 1
+        away.rename(watched.config / "tenants")
+        watched.write("alpha", shop("Alpha 2"))
+        await until(lambda: watched.name_of("alpha") == "Alpha 2")
+
+
+async def test_changes_are_seen_where_the_file_system_tells_of_none(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_inotify(*_paths: object, **_options: object) -> AsyncIterator[set[object]]:
+        raise OSError("no watch left")
+
+    monkeypatch.setattr(register, "awatch", no_inotify)
+    place.write("alpha", shop("Alpha"))
+    place.tenants.load()
+    stop = asyncio.Event()
+    task = asyncio.create_task(place.tenants.watch(stop))
+    place.write("alpha", shop("Alpha 2"))
+    await until(lambda: place.name_of("alpha") == "Alpha 2")
+    place.file("alpha").unlink()
+    await until(lambda: place.name_of("alpha") is None)
+    stop.set()
+    await asyncio.wait_for(task, WITHIN)
+
+
+async def test_the_watch_ends_at_once_when_it_is_told_to(watched: Place) -> None:
+    stop = asyncio.Event()
+    task = asyncio.create_task(watched.tenants.watch(stop))
+    watched.write("alpha", shop("Alpha 2"))
+    await until(lambda: watched.name_of("alpha") == "Alpha 2")
+    begun = time.monotonic()
+    stop.set()
+    await asyncio.wait_for(task, WITHIN)
+    assert time.monotonic() - begun < 1.0

@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
-    SecretStr,
     StringConstraints,
     model_validator,
 )
 
 from config.business_hours import Week, check_block, check_days, check_hours, is_open, mistake, week_of
-from config.settings import web_address
+from config.field_types import (
+    Address,
+    EventName,
+    Identifier,
+    KeyHash,
+    Name,
+    OneOrMany,
+    Origin,
+    Secret,
+    WebhookSecret,
+    Words,
+    Zone,
+)
 from config.texts import BUILT_IN, ReplyName, Text
 
 TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
@@ -34,66 +43,6 @@ DEFAULT_AGENT, DEFAULT_AGENT_ALIAS = "default", "general"
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
-
-
-def _secret(value: SecretStr) -> SecretStr:
-    # A secret travels in a header or a URL.
-    if not re.fullmatch(r"[!-~]+", value.get_secret_value()):
-        raise mistake("holds white space or characters outside ASCII, or is empty", "paste the value alone")
-    return value
-
-
-def _address(value: str) -> str:
-    try:
-        return web_address(value)
-    except ValueError:
-        raise mistake("is not an http(s) address", "write an address such as https://openrouter.ai/api/v1") from None
-
-
-def _origin(value: str) -> str:
-    address = _address(value)
-    if address.count("/") != 2:
-        raise mistake("is not an origin", "write scheme and host alone, such as https://www.example.com")
-    return address
-
-
-def _zone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        near = get_close_matches(value, sorted(available_timezones()), 1, 0.6)
-        raise mistake(
-            "is not a time zone", f"did you mean {near[0]}?" if near else "write a name such as Asia/Bangkok"
-        ) from None
-    return value
-
-
-def _hash(value: str) -> str:
-    if not re.fullmatch(r"sha256:[0-9a-f]{64}", value):
-        raise mistake(
-            "is not the SHA-256 of a key", "write sha256: and 64 hex digits; `printf %s KEY | sha256sum` prints them"
-        )
-    return value
-
-
-def _webhook_secret(value: SecretStr) -> SecretStr:
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", value.get_secret_value()):
-        raise mistake("is not a secret that Telegram takes", "use 1 to 256 of A-Z, a-z, 0-9, _ and -")
-    return value
-
-
-def _many(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-Secret = Annotated[SecretStr, AfterValidator(_secret)]
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Address = Annotated[str, AfterValidator(_address)]
-# The text of a number in a file is kept as it is: chat and channel ids look like numbers.
-Identifier = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v), StringConstraints(min_length=1)]
-EventName = Literal[
-    "INQUIRY", "FEEDBACK", "REQUEST", "COMPLAINT", "TRANSACTION", "SUPPORT", "INFORMATION", "GENERIC_EVENT"
-]
 
 
 class LineChannel(_Model):
@@ -112,7 +61,7 @@ class TelegramChannel(_Model):
 
     platform: Literal["telegram"] = "telegram"
     bot_token: Secret
-    webhook_secret: Annotated[SecretStr, AfterValidator(_webhook_secret)] | None = None
+    webhook_secret: WebhookSecret | None = None
     """What Telegram sends with each webhook; needed in webhook mode."""
     mode: Literal["webhook", "polling"] = "webhook"
     """`polling` needs no public address; one worker polls."""
@@ -131,7 +80,7 @@ class WebChannel(_Model):
     """The web chat."""
 
     platform: Literal["web"] = "web"
-    allowed_origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = ()
+    allowed_origins: tuple[Origin, ...] = ()
     """Sites that may embed the chat; the bot's own site always may."""
 
 
@@ -233,7 +182,7 @@ class Replies(_Model):
 class Faq(_Model):
     """An answer that needs no language model, and the ways in which customers ask for it."""
 
-    questions: Annotated[tuple[Words, ...], BeforeValidator(_many), Field(min_length=1)]
+    questions: Annotated[tuple[Words, ...], OneOrMany, Field(min_length=1)]
     answer: Text
 
 
@@ -242,13 +191,11 @@ class TenantFile(_Model):
 
     name: Words
     """Shown to people."""
-    timezone: Annotated[str, AfterValidator(_zone)] = "Asia/Bangkok"
+    timezone: Zone = "Asia/Bangkok"
     language: Literal["th", "en", "auto"] = "auto"
     """`auto`: the customer's."""
-    channels: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")], Channel]
-    agents: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")], Agent] = Field(
-        default_factory=dict
-    )
+    channels: dict[Name, Channel]
+    agents: dict[Name, Agent] = Field(default_factory=dict)
     llm: LLM = LLM()
     understanding: Understanding = Understanding()
     memory: Memory = Memory()
@@ -256,16 +203,16 @@ class TenantFile(_Model):
     staff: Staff | None = None
     replies: Replies = Replies()
     faq: tuple[Faq, ...] = ()
-    keywords: dict[EventName, Annotated[tuple[Words, ...], BeforeValidator(_many)]] = Field(default_factory=dict)
+    keywords: dict[EventName, Annotated[tuple[Words, ...], OneOrMany]] = Field(default_factory=dict)
     business_hours: Annotated[
         dict[
             Annotated[str, AfterValidator(check_days)],
-            Annotated[tuple[Annotated[str, AfterValidator(check_block)], ...], BeforeValidator(_many)],
+            Annotated[tuple[Annotated[str, AfterValidator(check_block)], ...], OneOrMany],
         ],
         AfterValidator(check_hours),
     ] = Field(default_factory=dict)
     """Several blocks a day are allowed, and ends after midnight; a day left out is closed."""
-    api_keys: tuple[Annotated[str, AfterValidator(_hash)], ...] = ()
+    api_keys: tuple[KeyHash, ...] = ()
     """SHA-256 of the keys that open this tenant's API."""
 
 

@@ -49,8 +49,8 @@ BUILT_IN: dict[ReplyName, Text] = {
         en="Hello and welcome! How can I help you today?",
     ),
     "fallback": Text(
-        th="ขออภัยค่ะ เรื่องนี้ยังไม่มีข้อมูลให้ตอนนี้ รบกวนเล่ารายละเอียดเพิ่มอีกนิดได้ไหมคะ หรือจะรอให้พนักงานมาตอบก็ได้ค่ะ",
-        en="Sorry, I don't have the answer to that yet. Could you tell me a bit more, or wait for our staff?",
+        th="ขออภัยค่ะ เรื่องนี้ยังไม่มีข้อมูลค่ะ รบกวนถามอีกแบบ หรือเล่ารายละเอียดเพิ่มอีกนิดได้ไหมคะ",
+        en="Sorry, I don't have the answer to that yet. Could you put it another way, or tell me a bit more?",
     ),
     "error": Text(
         th="ขออภัยค่ะ ระบบขัดข้องชั่วคราว รบกวนส่งข้อความมาใหม่อีกครั้งในอีกสักครู่นะคะ",

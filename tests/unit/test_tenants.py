@@ -135,7 +135,7 @@ class TestAGoodFile:
         assert line.channel_secret.get_secret_value() == "hushhush"
         assert (line.allow_push, telegram.mode) == (True, "webhook")
         with pytest.raises(ValueError, match="frozen"):
-            tenant.name = "y"
+            tenant.name = "y"  # type: ignore[misc]
 
     def test_keywords_know_the_eight_kinds(self, tmp_path: Path) -> None:
         tenant = load(tmp_path, SMALL + "keywords:\n" + "".join(f"  {kind}: [a]\n" for kind in EventType))

@@ -1,0 +1,77 @@
+"""The kinds of value that a tenant's file holds, each with its check and, for a wrong one, its remedy."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from pydantic import AfterValidator, BeforeValidator, SecretStr, StringConstraints
+
+from config.business_hours import mistake
+from config.settings import web_address
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    # A secret travels in a header or a URL.
+    if not re.fullmatch(r"[!-~]+", value.get_secret_value()):
+        raise mistake("holds white space or characters outside ASCII, or is empty", "paste the value alone")
+    return value
+
+
+def _address(value: str) -> str:
+    try:
+        return web_address(value)
+    except ValueError:
+        raise mistake("is not an http(s) address", "write an address such as https://openrouter.ai/api/v1") from None
+
+
+def _origin(value: str) -> str:
+    address = _address(value)
+    if address.count("/") != 2:
+        raise mistake("is not an origin", "write scheme and host alone, such as https://www.example.com")
+    return address
+
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        near = get_close_matches(value, sorted(available_timezones()), 1, 0.6)
+        raise mistake(
+            "is not a time zone", f"did you mean {near[0]}?" if near else "write a name such as Asia/Bangkok"
+        ) from None
+    return value
+
+
+def _hash(value: str) -> str:
+    if not re.fullmatch(r"sha256:[0-9a-f]{64}", value):
+        raise mistake(
+            "is not the SHA-256 of a key", "write sha256: and 64 hex digits; `printf %s KEY | sha256sum` prints them"
+        )
+    return value
+
+
+def _webhook_secret(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", value.get_secret_value()):
+        raise mistake("is not a secret that Telegram takes", "use 1 to 256 of A-Z, a-z, 0-9, _ and -")
+    return value
+
+
+Secret = Annotated[SecretStr, AfterValidator(_secret)]
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Address = Annotated[str, AfterValidator(_address)]
+# The text of a number in a file is kept as it is: chat and channel ids look like numbers.
+Identifier = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v), StringConstraints(min_length=1)]
+EventName = Literal[
+    "INQUIRY", "FEEDBACK", "REQUEST", "COMPLAINT", "TRANSACTION", "SUPPORT", "INFORMATION", "GENERIC_EVENT"
+]
+WebhookSecret = Annotated[SecretStr, AfterValidator(_webhook_secret)]
+Origin = Annotated[str, AfterValidator(_origin)]
+Zone = Annotated[str, AfterValidator(_zone)]
+KeyHash = Annotated[str, AfterValidator(_hash)]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+OneOrMany = BeforeValidator(
+    lambda value: [value] if isinstance(value, str) else value
+)  # a single text is a list of one

@@ -27,8 +27,9 @@ class Cleanup:
         self._remember = remember
         self._transcripts = transcripts
 
-    async def sessions(self, now: datetime) -> int:
-        """Ends the sessions that are over; how many this call ended. One that can't be saved now stays for the next."""
+    async def sessions(self, now: datetime, tenant: str | None = None) -> int:
+        """Ends the sessions that are over, of one tenant or of all; how many this call ended. One that can't be saved
+        now stays for the next."""
         await self._remember.flush()
         ended = 0
         tried: set[ConversationRef] = set()
@@ -36,22 +37,23 @@ class Cleanup:
         try:
             while progress:
                 progress = False
-                # Those that could not be ended stand in front: ask for as many more.
+                # Those that could not be ended, and other tenants', stand in front: ask for as many more.
                 async for ref in self._sessions.expired(now, limit=len(tried) + _PAGE):
                     if ref not in tried:
                         tried.add(ref)
                         progress = True
-                        ended += await self._end(ref, now)
+                        if tenant in (None, ref.tenant):
+                            ended += await self._end(ref, now)
         except SessionsUnavailable as error:
             log.error("clean-up of sessions stops: %s", error)
         return ended
 
-    async def transcripts(self, now: datetime, days: int) -> int:
-        """Removes what was said more than `days` ago in every tenant; the number of messages removed."""
+    async def transcripts(self, now: datetime, days: int, tenant: str | None = None) -> int:
+        """Removes what was said more than `days` ago in one tenant or all; the number of messages removed."""
         removed = 0
         try:
-            for tenant in await self._transcripts.tenants():
-                removed += await self._transcripts.prune(tenant, now - timedelta(days=days))
+            for one in [tenant] if tenant else await self._transcripts.tenants():
+                removed += await self._transcripts.prune(one, now - timedelta(days=days))
         except LongTermUnavailable as error:
             log.error("retention of transcripts waits: %s", error)
         return removed

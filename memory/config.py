@@ -18,6 +18,12 @@ class MemoryRules(BaseModel):
     sm_ttl: float = Field(default=1800.0, ge=0)
     max_turns: int = Field(default=10, ge=1)
     importance_threshold: float = Field(default=0.5, ge=0.0, le=1.0)
+    max_events_per_user: int = Field(default=1000, ge=1)
+    event_retention_days: int = Field(default=365, ge=1)
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(max_events=self.max_events_per_user, days=self.event_retention_days)
 
     @property
     def max_messages(self) -> int:
@@ -51,11 +57,7 @@ class MemoryConfig(BaseModel):
 
     @property
     def rules(self) -> MemoryRules:
-        return MemoryRules(sm_ttl=self.sm_ttl, max_turns=self.max_turns, importance_threshold=self.importance_threshold)
-
-    @property
-    def retention(self) -> Retention:
-        return Retention(max_events=self.max_events_per_user, days=self.event_retention_days)
+        return MemoryRules(**{name: getattr(self, name) for name in MemoryRules.model_fields})
 
     @property
     def transcripts(self) -> Path:

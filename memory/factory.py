@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from memory.config import MemoryConfig, MemoryRules
-from memory.consolidate import Consolidation
+from memory.consolidate import AskForGist
 from memory.long_term.json_files import JsonFiles
 from memory.memory_manager import Analyst, MemoryManager
-from memory.openings import Openings
+from memory.models import Message
 from memory.protocols import LongTerm, Sessions, Transcripts
-from memory.remember import Remember
 from memory.short_term.in_process import InProcessSessions
 from memory.transcripts import TranscriptFiles
+from processors.llm import Access
+from processors.models import Language
+from processors.summary import summarise_session
+
+if TYPE_CHECKING:
+    from processors.openrouter import OpenRouter
 
 Clock = Callable[[], datetime]
 
@@ -39,35 +45,42 @@ def make_sessions(config: MemoryConfig) -> Sessions:
     return RedisSessions(client, cluster=config.redis_cluster, max_conversations=config.max_conversations)
 
 
-def make_longterm(config: MemoryConfig, clock: Clock) -> LongTerm:
-    return JsonFiles(config.lm_base_path, compression=config.lm_compression, retention=config.retention, clock=clock)
+def make_longterm(config: MemoryConfig, rules: Callable[[str], MemoryRules], clock: Clock) -> LongTerm:
+    return JsonFiles(
+        config.lm_base_path,
+        compression=config.lm_compression,
+        retention=lambda tenant: rules(tenant).retention,
+        clock=clock,
+    )
 
 
 def make_transcripts(config: MemoryConfig, clock: Clock) -> Transcripts:
     return TranscriptFiles(config.transcripts, clock=clock)
 
 
-def make_processor(config: MemoryConfig) -> Analyst:
+def make_model(config: MemoryConfig) -> OpenRouter | None:
+    """None without a key: the rules do what a model would."""
+    if config.openrouter_api_key is None:
+        return None
+    from processors.openrouter import OpenRouter
+
+    return OpenRouter()
+
+
+def make_processor(config: MemoryConfig, model: OpenRouter | None) -> Analyst:
     from processors.event_processor import EventProcessor
 
-    return EventProcessor(config.openrouter_api_key, config.openrouter_model, config.openrouter_base_url)
+    return EventProcessor(config.openrouter_api_key, config.openrouter_model, config.openrouter_base_url, llm=model)
 
 
-def make_remember(longterm: LongTerm) -> Remember:
-    from processors.summary import summarise_events
+def make_gist(config: MemoryConfig, model: OpenRouter | None) -> AskForGist | None:
+    if model is None:
+        return None
+    access = Access(
+        api_key=config.openrouter_api_key, base_url=config.openrouter_base_url, model=config.openrouter_model
+    )
 
-    from processors.payload import attributes_from
+    async def ask(tenant: str, messages: Sequence[Message], before: str, language: Language | None) -> str:
+        return await summarise_session(model, access, messages, before, language)
 
-    return Remember(longterm, attributes_from=attributes_from, summarise=summarise_events)
-
-
-def make_consolidation(longterm: LongTerm) -> Consolidation:
-    from processors.summary import summarise_session
-
-    return Consolidation(longterm, summarise=summarise_session)
-
-
-def make_openings(
-    longterm: LongTerm, transcripts: Transcripts, consolidation: Consolidation, rules: Callable[[str], MemoryRules]
-) -> Openings:
-    return Openings(longterm, transcripts, consolidation, rules)
+    return ask

@@ -14,10 +14,13 @@ from weakref import WeakValueDictionary
 from memory import context
 from memory.cleanup import Cleanup
 from memory.config import MemoryConfig, MemoryRules
+from memory.consolidate import AskForGist, Consolidation
 from memory.errors import LongTermUnavailable, MemoryFault, SessionConflict, SessionsUnavailable
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.models import LongTermMemory, Message, ShortTermMemory
+from memory.openings import Openings
 from memory.protocols import LongTerm, Sessions, Transcripts
+from memory.remember import Remember
 from memory.session import append, known_ids, note_event, worth_saving
 from memory.surrogates import without_surrogates
 from processors.models import MemoryEvent, iso
@@ -36,7 +39,8 @@ class Analyst(Protocol):
 class MemoryManager:
     """With a configuration alone it makes its own stores and processor (`memory.factory`); each can be given.
 
-    `clock` gives aware times. No call but `forget` raises because Redis or the disk is away: it goes on with a
+    `rules` gives a tenant's own rules, `ask_for_gist` asks a tenant's language model what a session was about; `clock`
+    gives aware times. No call but `forget` raises because Redis or the disk is away: it goes on with a
     minimal session, and with what could be read.
     """
 
@@ -49,6 +53,7 @@ class MemoryManager:
         transcripts: Transcripts | None = None,
         processor: Analyst | None = None,
         rules: Callable[[str], MemoryRules] | None = None,
+        ask_for_gist: AskForGist | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         from memory import factory  # it makes managers and so knows this class
@@ -56,14 +61,16 @@ class MemoryManager:
         self._config = config
         self._clock = clock
         self._rules = rules or (lambda _: config.rules)
+        self._model = factory.make_model(config)
         self._sessions = sessions or factory.make_sessions(config)
-        self._longterm = longterm or factory.make_longterm(config, clock)
-        self._transcripts = transcripts or factory.make_transcripts(config, clock)
-        self._processor = processor or factory.make_processor(config)
-        self._remember = factory.make_remember(self._longterm)
-        self._consolidation = factory.make_consolidation(self._longterm)
-        self._cleanup = Cleanup(self._sessions, self._consolidation, self._remember, self._transcripts)
-        self._openings = factory.make_openings(self._longterm, self._transcripts, self._consolidation, self._rules)
+        self._processor = processor or factory.make_processor(config, self._model)
+        # The gateway's turn uses these side by side.
+        self.longterm = longterm or factory.make_longterm(config, self._rules, clock)
+        self.transcripts = transcripts or factory.make_transcripts(config, clock)
+        self.remember = Remember(self.longterm)
+        consolidation = Consolidation(self.longterm, ask=ask_for_gist or factory.make_gist(config, self._model))
+        self.openings = Openings(self.longterm, self.transcripts, consolidation, self._rules)
+        self._cleanup = Cleanup(self._sessions, consolidation, self.remember, self.transcripts)
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
 
     async def get_or_create_session_context(
@@ -152,7 +159,7 @@ class MemoryManager:
                 return context.build(None, None)
         except SessionsUnavailable as error:
             log.error("context from a minimal session: %s", error)
-            session = await self._openings.open_session(ref, None, now)
+            session = await self.openings.open_session(ref, None, now)
         return context.build(
             session,
             await self._known(ref),
@@ -160,17 +167,27 @@ class MemoryManager:
             max_recent_messages=max_recent_messages,
         )
 
-    async def cleanup_expired_sessions(self) -> int:
-        """Ends sessions that are over: their summary goes into long-term memory, their journal is folded in. Saves
-        events that waited for the disk, and applies the transcripts' retention. Safe to run twice at once.
+    async def count_expired_sessions(self, tenant_id: str | None = None) -> int:
+        """How many sessions a clean-up would look at now. Raises SessionsUnavailable."""
+        refs = self._sessions.expired(self._clock(), limit=1_000_000)
+        return len([ref async for ref in refs if tenant_id in (None, ref.tenant)])
+
+    async def cleanup_expired_sessions(self, tenant_id: str | None = None) -> int:
+        """Ends sessions that are over, one tenant's or all: their gist goes into long-term memory, their journal is
+        folded in. Saves events that waited for the disk, applies the configured retention of transcripts. Safe to run
+        twice at once.
 
         The number of sessions that this call ended.
         """
         now = self._clock()
-        ended = await self._cleanup.sessions(now)
+        ended = await self._cleanup.sessions(now, tenant_id)
         if days := self._config.transcript_retention_days:
-            await self._cleanup.transcripts(now, days)
+            await self._cleanup.transcripts(now, days, tenant_id)
         return ended
+
+    async def prune_transcripts(self, tenant_id: str, days: int) -> int:
+        """Removes what was said more than `days` ago; the number of messages removed."""
+        return await self._cleanup.transcripts(self._clock(), days, tenant_id)
 
     async def forget(self, tenant_id: str, user_id: str) -> dict[str, Any]:
         """Removes a person from everything that is kept here. The receipt counts what was removed: `sessions`,
@@ -180,14 +197,14 @@ class MemoryManager:
         """
         receipt: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id}
         failed: list[MemoryFault] = []
-        receipt["waiting_events"] = self._remember.drop(tenant_id, user_id)
+        receipt["waiting_events"] = self.remember.drop(tenant_id, user_id)
         try:  # the live session first: nobody writes on from it what is removed next
             receipt["sessions"] = await self._sessions.forget(tenant_id, user_id)
         except SessionsUnavailable as error:
             failed.append(error)
         try:
-            receipt |= await self._longterm.forget(tenant_id, user_id)
-            receipt["transcript_messages"] = await self._transcripts.forget(tenant_id, user_id)
+            receipt |= await self.longterm.forget(tenant_id, user_id)
+            receipt["transcript_messages"] = await self.transcripts.forget(tenant_id, user_id)
         except LongTermUnavailable as error:
             failed.append(error)
         if failed:
@@ -195,9 +212,11 @@ class MemoryManager:
         return receipt
 
     async def close(self) -> None:
-        await self._remember.flush()
-        await self._longterm.close()
+        await self.remember.flush()
+        await self.longterm.close()
         await self._sessions.close()
+        if self._model is not None:
+            await self._model.close()
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
@@ -208,7 +227,7 @@ class MemoryManager:
         except SessionsUnavailable as error:
             log.error("a minimal session: %s", error)
             stored = None
-        return await self._openings.open_session(ref, stored, now)
+        return await self.openings.open_session(ref, stored, now)
 
     async def _change(
         self,
@@ -228,8 +247,8 @@ class MemoryManager:
                     stored = await self._sessions.load(ref)
                 except SessionsUnavailable as error:
                     log.error("a minimal session: %s", error)
-                    return change(await self._openings.open_session(ref, None, now, session_id=session_id))
-                opened = await self._openings.open_session(ref, stored, now, session_id=session_id)
+                    return change(await self.openings.open_session(ref, None, now, session_id=session_id))
+                opened = await self.openings.open_session(ref, stored, now, session_id=session_id)
                 changed = change(opened)
                 if changed is stored:
                     return changed
@@ -244,10 +263,10 @@ class MemoryManager:
         raise SessionConflict(f"the session changed at each of {_TRIES} tries to save it")
 
     def _after(self, session: ShortTermMemory, entry: Message, event: MemoryEvent | None) -> ShortTermMemory:
+        if entry["message_id"] in known_ids(session):
+            return session
         rules = self._rules(session.tenant_id)
         changed = append(session, [entry], max_messages=rules.max_messages, now=self._clock(), ttl=rules.sm_ttl)
-        if changed is session:
-            return session
         if event is not None:
             changed = note_event(changed, event)
         if changed.state != "human":
@@ -260,18 +279,18 @@ class MemoryManager:
         name = entry["message_id"] if main else f"{ref.agent}/{ref.conversation}/{entry['message_id']}"
         event = event.model_copy(update={"event_id": name})
         if worth_saving(event, self._rules(ref.tenant).importance_threshold):
-            await self._remember.save(ref.tenant, ref.user, [event])
+            await self.remember.save(ref.tenant, ref.user, [event])
         return event
 
     async def _write_down(self, ref: ConversationRef, entry: Message) -> None:
         try:
-            await self._transcripts.append(ref, [entry])
+            await self.transcripts.append(ref, [entry])
         except LongTermUnavailable as error:
             log.error("a message is missing from the transcript: %s", error)
 
     async def _known(self, ref: ConversationRef) -> LongTermMemory | None:
         try:
-            return await self._longterm.load(ref.tenant, ref.user)
+            return await self.longterm.load(ref.tenant, ref.user)
         except LongTermUnavailable as error:
             log.error("context without long-term memory: %s", error)
             return None

@@ -46,7 +46,7 @@ class Openings:
         rules = self._rules(ref.tenant)
         if stored is not None:
             try:
-                await self._consolidation.end(stored, now)
+                await self._consolidation.end(stored, now, in_a_hurry=True)
             except LongTermUnavailable as error:
                 log.error("a session ends without its summary: %s", error)
         memory, carried = await asyncio.gather(self._remembered(ref), self._said(ref, rules.max_messages))

@@ -61,12 +61,12 @@ class LongTerm(Protocol):
         events: Sequence[MemoryEvent],
         *,
         attributes: dict[str, Any] | None = None,
-        history_summary: str | Callable[[str], str] | None = None,
+        history_summary: str | Callable[[LongTermMemory], str] | None = None,
     ) -> None:
         """Appends events (once each, by `event_id`), merges attributes (a list gains items, anything else is replaced),
-        replaces the summary where given. A function gets the summary of that moment and is called under the user's
-        lock: short, pure, so that no update is lost. On disk when it returns. Its cost does not grow with the events
-        already there."""
+        replaces the summary where given. A function gets the memory as this save leaves it but for the summary, and
+        is called under the user's lock: short, pure, so that no update is lost. On disk when it returns. Its cost does
+        not grow with the events already there."""
         ...
 
     async def compact(self, tenant: str, user: str, now: datetime) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from memory import history
 from memory.errors import LongTermUnavailable
+from memory.long_term.document import with_attributes
 from memory.protocols import LongTerm
-from processors.models import MemoryEvent
+from processors.models import Language, MemoryEvent
+from processors.payload import attributes_from
 
 log = logging.getLogger(__name__)
-
-AttributesFrom = Callable[[MemoryEvent], dict[str, Any]]
-SummariseEvents = Callable[[str, Sequence[MemoryEvent], str], str]  # previous summary, events, language
 
 MAX_PENDING = 10_000  # events of all users held while the disk is away
 MAX_PENDING_OF_USER = 100
@@ -25,35 +25,41 @@ class Remember:
     loses them from long-term memory; what was said still stands in the transcript where that could be written.
     """
 
-    def __init__(self, longterm: LongTerm, *, attributes_from: AttributesFrom, summarise: SummariseEvents) -> None:
+    def __init__(self, longterm: LongTerm) -> None:
         self._longterm = longterm
-        self._attributes_from = attributes_from
-        self._summarise = summarise
         self._pending: dict[tuple[str, str], list[MemoryEvent]] = {}
 
     async def save(self, tenant: str, user: str, events: Sequence[MemoryEvent]) -> bool:
-        """Saves the events and what they tell of the person; False: they wait for the disk. Never raises for a disk."""
+        """Saves the events and what they tell of the person; False: they wait for the disk.
+        Events that are saved already change nothing."""
         events = [*self._pending.pop((tenant, user), ()), *events]
         if not events:
             return True
-        attributes: dict[str, Any] = {}
-        for event in events:
-            attributes |= self._attributes_from(event)
-        language = next((str(e.payload["language"]) for e in reversed(events) if e.payload.get("language")), "mixed")
         try:
-            await self._longterm.save_events(
-                tenant,
-                user,
-                events,
-                attributes=attributes,
-                # Called under the user's lock with the summary of that moment: nobody's update is lost.
-                history_summary=lambda previous: self._summarise(previous, events, language),
-            )
+            known = await self._longterm.load(tenant, user)
+            ids = {event.event_id for event in known.events if event.event_id} if known else set()
+            new = [event for event in events if event.event_id not in ids]
+            if new:
+                await self._write(tenant, user, new)
         except LongTermUnavailable as error:
             log.error("%d events wait for long-term memory: %s", len(events), error)
             self._keep(tenant, user, events)
             return False
         return True
+
+    async def _write(self, tenant: str, user: str, events: Sequence[MemoryEvent]) -> None:
+        attributes: dict[str, Any] = {}
+        for event in events:
+            attributes = with_attributes(attributes, attributes_from(event))
+        language = _language(events)
+        await self._longterm.save_events(
+            tenant,
+            user,
+            events,
+            attributes=attributes,
+            # Called under the user's lock with the memory of that moment: nobody's update is lost.
+            history_summary=lambda memory: history.with_events(memory, len(events), language),
+        )
 
     async def flush(self) -> int:
         """Tries to save everything that waits; the number of events that could be saved."""
@@ -77,3 +83,8 @@ class Remember:
         while self.waiting() > MAX_PENDING:
             oldest = next(iter(self._pending))
             log.error("%d events are given up: too many wait for the disk", len(self._pending.pop(oldest)))
+
+
+def _language(events: Sequence[MemoryEvent]) -> Language | None:
+    spoken = (event.payload.get("language") for event in reversed(events))
+    return next((language for language in spoken if language in ("th", "en", "mixed")), None)

@@ -57,9 +57,11 @@ def append(
     """The session with the messages that it does not know yet, the newest `max_messages` of them kept.
 
     A message whose `message_id` was appended before changes nothing, not even `expires_at`: if none is new, the very
-    same session comes back. Times in the history never run backwards or stand still; what has none gets `now`.
+    same session comes back. One that so far was only carried over (a try that ended between the transcript and the
+    session wrote it down) moves into the history. Times in the history never run backwards or stand still; what has
+    none gets `now`.
     """
-    known = known_ids(session)
+    known = _ids(session.history) | set(session.recent_ids)
     last = _time(session.history[-1]) if session.history else None
     added: list[Message] = []
     for message in messages:
@@ -77,12 +79,14 @@ def append(
         added.append(clean)
     if not added:
         return session
+    new_ids = _ids(added)
     history = [*session.history, *added]
     gone, history = history[:-max_messages], history[-max_messages:]
     left = [message["message_id"] for message in gone if "message_id" in message]
     return session.model_copy(
         update={
             "history": history,
+            "carried": [message for message in session.carried if message.get("message_id") not in new_ids],
             "recent_ids": [*session.recent_ids, *left][-_REMEMBERED_IDS:],
             "expires_at": _end(now, ttl),
         }
@@ -91,8 +95,7 @@ def append(
 
 def known_ids(session: ShortTermMemory) -> set[str]:
     """Ids of every message that this session has seen or was given by an earlier one."""
-    messages = (*session.carried, *session.history)
-    return {message["message_id"] for message in messages if "message_id" in message} | set(session.recent_ids)
+    return _ids(session.carried) | _ids(session.history) | set(session.recent_ids)
 
 
 def note_event(session: ShortTermMemory, event: MemoryEvent) -> ShortTermMemory:
@@ -119,6 +122,10 @@ def _topic(payload: dict[str, Any]) -> str | None:
     details = payload.get("details")
     found = details.get("topic") if isinstance(details, dict) else payload.get("topic") or payload.get("question_type")
     return found if isinstance(found, str) and found else None
+
+
+def _ids(messages: Sequence[Message]) -> set[str]:
+    return {message["message_id"] for message in messages if "message_id" in message}
 
 
 def _end(now: datetime, ttl: float) -> datetime | None:

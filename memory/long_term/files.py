@@ -25,10 +25,10 @@ JOURNAL_BYTES = 128 * 1024  # a longer journal is folded in: some hundred events
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What one save adds: a journal line, and the summary as a value in it or as a function of the one before."""
+    """What one save adds: a journal line, and the summary as a value in it or as a function of what is known."""
 
     line: Document
-    summary: Callable[[str], str] | None = None
+    summary: Callable[[LongTermMemory], str] | None = None
 
 
 class Files:
@@ -65,18 +65,10 @@ class Files:
     def append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
         place = Place(self._base, tenant, user)
         with _faults("written", place), file_locks.exclusive(place.folder, place.name):
-            written = b""
-            summary: str | None = None
-            for addition in additions:
-                line = addition.line
-                if addition.summary is not None:
-                    if summary is None:
-                        summary = self._summary(place, tenant, user)
-                    summary = addition.summary(summary)
-                    line = {**line, "history_summary": summary}
-                elif "history_summary" in line:
-                    summary = line["history_summary"]
-                written += document.dump(line) + b"\n"
+            lines = [addition.line for addition in additions]
+            if any(addition.summary for addition in additions):
+                lines = self._with_summaries(self._memory(place, tenant, user), additions)
+            written = b"".join(document.dump(line) + b"\n" for line in lines)
             size = journal.append(place.journal, written)
             if size > JOURNAL_BYTES or place.mark().file is None:
                 try:
@@ -99,10 +91,9 @@ class Files:
             if not place.all_files():
                 return removed
             with file_locks.exclusive(place.folder, place.name):
-                entry = self._read(place, tenant, user)
-                if entry is not None:
-                    removed["events"] = len(entry.memory.events)
-                    removed["attributes"] = len(entry.memory.attributes)
+                known = (self._read(place, tenant, user) or self._readable(place, tenant, user)).memory
+                removed["events"] = len(known.events)
+                removed["attributes"] = len(known.attributes)
                 for path in place.all_files():
                     path.unlink()
                     removed["longterm_files"] += 1
@@ -112,11 +103,21 @@ class Files:
 
     # -- under the user's lock ---------------------------------------------------------------------------------------
 
-    def _summary(self, place: Place, tenant: str, user: str) -> str:
+    def _memory(self, place: Place, tenant: str, user: str) -> LongTermMemory:
         if place.mark().nothing:
-            return ""
-        entry = self._read(place, tenant, user) or self._mend(place, tenant, user)
-        return entry.memory.history_summary
+            return document.view(document.empty(tenant, user), tenant, user)
+        return (self._read(place, tenant, user) or self._mend(place, tenant, user)).memory
+
+    def _with_summaries(self, memory: LongTermMemory, additions: Sequence[Addition]) -> list[Document]:
+        lines: list[Document] = []
+        for addition in additions:
+            line = addition.line
+            memory = document.extend(memory, [line], self._clock(), self._retention(memory.tenant_id))
+            if addition.summary is not None:
+                line = {**line, "history_summary": addition.summary(memory)}
+                memory = memory.model_copy(update={"history_summary": line["history_summary"]})
+            lines.append(line)
+        return lines
 
     def _read(self, place: Place, tenant: str, user: str) -> Entry | None:
         """The person as the files stand, from the cache where that holds; None: the file is broken."""
@@ -157,8 +158,12 @@ class Files:
                 return self._read(place, tenant, user) or self._mend(place, tenant, user)
         except OSError as error:
             log.warning("the broken file of %s can't be set aside: %s", place.name, error.strerror)
-            whole, added = self._salvaged(place, tenant, user), journal.read(place.journal)
-            return self._entry(place.mark(), document.merge(whole, added.lines), added.end, tenant, user)
+            return self._readable(place, tenant, user)
+
+    def _readable(self, place: Place, tenant: str, user: str) -> Entry:
+        """What a broken file and its journal still hold, with nothing written."""
+        whole, added = self._salvaged(place, tenant, user), journal.read(place.journal)
+        return self._entry(place.mark(), document.merge(whole, added.lines), added.end, tenant, user)
 
     def _salvaged(self, place: Place, tenant: str, user: str) -> Document:
         path = place.mark().file
@@ -171,8 +176,7 @@ class Files:
             aside = place.set_aside(path)
             log.error("%s could not be read: kept as %s, %d events saved", path, aside.name, len(whole["events"]))
         place.write(document.dump(document.merge(whole, ()), readable=True), self._compression)
-        added = journal.read(place.journal)
-        entry = self._entry(place.mark(), document.merge(whole, added.lines), added.end, tenant, user)
+        entry = self._readable(place, tenant, user)
         self._cache.put((tenant, user), entry)
         return entry
 

@@ -62,7 +62,7 @@ class JsonFiles:
         events: Sequence[MemoryEvent],
         *,
         attributes: dict[str, Any] | None = None,
-        history_summary: str | Callable[[str], str] | None = None,
+        history_summary: str | Callable[[LongTermMemory], str] | None = None,
     ) -> None:
         keys.longterm_file(self._base, tenant, user)  # a wrong id fails here, in the caller's own stack
         line: dict[str, Any] = {"at": iso(self._clock()), "user_id": user}

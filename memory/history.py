@@ -1,0 +1,40 @@
+"""The history summary, as pure functions.
+
+It has two parts: what the events say, on the first line, and below it what the last session was about (its gist).
+Each is brought up to date on its own. What stood there before there were events counts as gist and is kept.
+"""
+
+from __future__ import annotations
+
+from memory.models import LongTermMemory
+from processors.models import Language
+from processors.summary import summarise_events
+
+COUNTED = 100  # events, the newest, that the summary is made from: so that its cost does not grow with a history
+
+
+def with_events(memory: LongTermMemory, new: int, language: Language | None) -> str:
+    """The summary now that the last `new` events of `memory` have come."""
+    told, gist = _parts(memory, len(memory.events) - new)
+    return _joined(summarise_events(told, memory.events[-COUNTED:], language), gist)
+
+
+def with_gist(memory: LongTermMemory, gist: str) -> str:
+    """The summary now that a session has ended."""
+    told, _ = _parts(memory, len(memory.events))
+    return _joined(told, gist)
+
+
+def gist_of(memory: LongTermMemory) -> str:
+    return _parts(memory, len(memory.events))[1]
+
+
+def _parts(memory: LongTermMemory, events: int) -> tuple[str, str]:
+    if events <= 0:
+        return "", memory.history_summary
+    told, _, gist = memory.history_summary.partition("\n")
+    return told, gist
+
+
+def _joined(told: str, gist: str) -> str:
+    return f"{told}\n{gist}" if told and gist else told or gist

@@ -1,0 +1,489 @@
+"""What long-term memory does, on JSON files; and what those files look like and survive."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import multiprocessing
+import os
+import resource
+import signal
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from memory.errors import LongTermUnavailable
+from memory.keys import InvalidId
+from memory.long_term import journal
+from memory.long_term.json_files import JsonFiles
+from memory.retention import Retention
+from processors.models import EventType, MemoryEvent
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+TENANT, USER = "store_001", "line:U1"
+
+SEED_FILE = {
+    "tenant_id": TENANT,
+    "user_id": USER,
+    "events": [
+        {
+            "event_type": "INQUIRY",
+            "payload": {"original_message": "ราคาเท่าไหร่", "question_type": "pricing", "language": "th"},
+            "importance_score": 0.8,
+            "timestamp": "2026-02-28T10:30:00Z",
+        }
+    ],
+    "attributes": {"preferred_language": "th", "customer_segment": "regular"},
+    "history_summary": "asks about prices",
+}
+
+
+def event(number: int = 0, *, event_id: str | None = "", at: datetime | None = None, **payload: Any) -> MemoryEvent:
+    return MemoryEvent(
+        event_type=EventType.REQUEST,
+        payload={"original_message": f"ข้อความ {number}", "language": "th", **payload},
+        importance_score=0.7,
+        timestamp=at or NOW + timedelta(milliseconds=number),
+        event_id=f"e{number}" if event_id == "" else event_id,
+    )
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return tmp_path / "longterm"
+
+
+def store_on(base: Path, **options: Any) -> JsonFiles:
+    return JsonFiles(base, clock=lambda: NOW, **options)
+
+
+@pytest.fixture
+async def store(base: Path) -> AsyncIterator[JsonFiles]:
+    store = store_on(base)
+    yield store
+    await store.close()
+
+
+def write(base: Path, contents: bytes | dict[str, Any], name: str = "line:U1.json") -> Path:
+    path = base / TENANT / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(contents if isinstance(contents, bytes) else json.dumps(contents, ensure_ascii=False).encode())
+    return path
+
+
+async def ids(store: JsonFiles, tenant: str = TENANT, user: str = USER) -> list[str | None]:
+    memory = await store.load(tenant, user)
+    return [one.event_id for one in memory.events] if memory else []
+
+
+class TestContract:
+    async def test_an_unknown_person_is_none_and_leaves_no_trace(self, store: JsonFiles, base: Path) -> None:
+        assert await store.load(TENANT, USER) is None
+        assert await store.compact(TENANT, USER, NOW) == 0
+        assert not base.exists()
+
+    async def test_what_was_saved_comes_back(self, store: JsonFiles) -> None:
+        await store.save_events(TENANT, USER, [event(1)], attributes={"name": "สมชาย"}, history_summary="สรุป")
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert (memory.tenant_id, memory.user_id) == (TENANT, USER)
+        assert memory.events == [event(1)]
+        assert (memory.attributes, memory.history_summary) == ({"name": "สมชาย"}, "สรุป")
+
+    async def test_a_later_save_adds_and_replaces(self, store: JsonFiles) -> None:
+        await store.save_events(TENANT, USER, [event(1)], attributes={"a": 1, "list": ["x"]}, history_summary="one")
+        await store.save_events(TENANT, USER, [event(2)], attributes={"a": 2, "list": ["y", "x"]})
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert memory.attributes == {"a": 2, "list": ["x", "y"]}
+        assert (await ids(store), memory.history_summary) == (["e1", "e2"], "one")
+
+    async def test_an_event_is_saved_once_by_its_id(self, store: JsonFiles) -> None:
+        await store.save_events(TENANT, USER, [event(1), event(1)])
+        await store.compact(TENANT, USER, NOW)
+        await store.save_events(TENANT, USER, [event(1), event(2)])
+        assert await ids(store) == ["e1", "e2"]
+
+    async def test_events_without_an_id_are_each_their_own(self, store: JsonFiles) -> None:
+        await store.save_events(TENANT, USER, [event(1, event_id=None)])
+        await store.save_events(TENANT, USER, [event(1, event_id=None)])
+        await store.compact(TENANT, USER, NOW)
+        assert await ids(store) == [None, None]
+
+    async def test_a_summary_made_of_the_one_before_loses_nobodys_part(self, base: Path) -> None:
+        stores = [store_on(base), store_on(base)]
+        await asyncio.gather(
+            *(
+                stores[n % 2].save_events(
+                    TENANT, USER, [event(n)], history_summary=lambda known, n=n: f"{known.history_summary} {n}"
+                )
+                for n in range(30)
+            )
+        )
+        memory = await stores[0].load(TENANT, USER)
+        assert memory is not None
+        assert sorted(memory.history_summary.split(), key=int) == [str(n) for n in range(30)]
+
+    async def test_tenants_and_users_do_not_meet(self, store: JsonFiles) -> None:
+        await store.save_events(TENANT, USER, [event(1)])
+        await store.save_events("store_002", USER, [event(2)])
+        await store.save_events(TENANT, "line:U2", [event(3)])
+        found = [await ids(store), await ids(store, "store_002"), await ids(store, TENANT, "line:U2")]
+        assert found == [["e1"], ["e2"], ["e3"]]
+
+    async def test_changing_what_was_loaded_changes_nothing_kept(self, store: JsonFiles) -> None:
+        await store.save_events(TENANT, USER, [event(1, tags=["a"])], attributes={"deep": {"x": [1]}})
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        memory.events.clear()
+        memory.attributes["deep"]["x"].append(2)
+        again = await store.load(TENANT, USER)
+        assert again is not None
+        assert (again.attributes, len(again.events)) == ({"deep": {"x": [1]}}, 1)
+        with pytest.raises(TypeError):
+            again.events[0].payload["language"] = "en"
+        with pytest.raises(TypeError):
+            again.events[0].payload["tags"].append("b")
+
+    async def test_users_are_named_as_they_were_given(self, store: JsonFiles) -> None:
+        odd = [
+            "line:U1",
+            "../../etc/passwd",
+            ".hidden",
+            "_tenant",
+            "ก" * 300,
+            "a/b\x00c",
+            "x.json",
+            "x.journal",
+            "x%2F",
+        ]
+        for user in odd:
+            await store.save_events(TENANT, user, [event(1)])
+        assert [user async for user in store.users(TENANT)] == sorted(odd)
+        assert [user async for user in store.users("store_009")] == []
+        assert [await ids(store, TENANT, user) for user in odd] == [["e1"]] * len(odd)
+
+    async def test_no_id_reaches_outside_the_tenants_folder(self, store: JsonFiles, base: Path) -> None:
+        for user in ("../../x", "/etc/passwd", "..", ".", "a/../../b"):
+            await store.save_events(TENANT, user, [event(1)])
+        assert {path.parent for path in base.parent.rglob("*.json")} == {base / TENANT}
+        for tenant in ("", "../x", "Store", "a/b", "x" * 65):
+            with pytest.raises(InvalidId):
+                await store.save_events(tenant, USER, [event(1)])
+        with pytest.raises(InvalidId):
+            await store.load(TENANT, "")
+
+    async def test_forget_removes_every_trace_and_says_what(self, store: JsonFiles, base: Path) -> None:
+        write(base, b"{broken")
+        await store.load(TENANT, USER)
+        write(base, b"{broken again")
+        await store.save_events(TENANT, USER, [event(1)], attributes={"name": "x"})
+        await store.save_events(TENANT, USER, [event(2)])
+        await store.save_events(TENANT, "line:U1.json", [event(3)])
+        receipt = await store.forget(TENANT, USER)
+        assert receipt == {"longterm_files": 3, "events": 2, "attributes": 1}
+        assert await store.load(TENANT, USER) is None
+        assert [user async for user in store.users(TENANT)] == ["line:U1.json"]
+        assert await store.forget(TENANT, USER) == {"longterm_files": 0, "events": 0, "attributes": 0}
+
+
+class TestRetention:
+    async def test_the_newest_thousand_stay(self, store: JsonFiles) -> None:
+        await store.save_events(TENANT, USER, [event(n) for n in range(1000)])
+        await store.save_events(TENANT, USER, [event(1000)])
+        assert await ids(store) == [f"e{n}" for n in range(1, 1001)]
+        assert await store.compact(TENANT, USER, NOW) == 1
+        assert await ids(store_on(store._base)) == [f"e{n}" for n in range(1, 1001)]
+
+    async def test_what_is_older_than_a_year_goes(self, store: JsonFiles) -> None:
+        old, young = event(1, at=NOW - timedelta(days=366)), event(2, at=NOW - timedelta(days=364))
+        await store.save_events(TENANT, USER, [old, young])
+        assert await ids(store) == ["e2"]
+        assert await store.compact(TENANT, USER, NOW + timedelta(days=2)) == 1
+        assert await ids(store) == []
+
+    async def test_each_tenant_may_have_its_own_rules(self, base: Path) -> None:
+        few = Retention(max_events=2)
+        store = store_on(base, retention=lambda tenant: few if tenant == "store_002" else Retention())
+        for tenant in (TENANT, "store_002"):
+            await store.save_events(tenant, USER, [event(n) for n in range(4)])
+        assert [len(await ids(store)), await ids(store, "store_002")] == [4, ["e2", "e3"]]
+
+
+class TestFiles:
+    async def test_the_first_event_makes_the_file_as_people_read_it(self, store: JsonFiles, base: Path) -> None:
+        await store.save_events(TENANT, USER, [event(1)], attributes={"name": "สมชาย"}, history_summary="s")
+        text = (base / TENANT / "line:U1.json").read_text()
+        saved = json.loads(text)
+        assert list(saved)[:5] == ["tenant_id", "user_id", "events", "attributes", "history_summary"]
+        assert saved["events"][0]["event_type"] == "REQUEST"
+        assert saved["events"][0]["timestamp"] == "2026-03-01T09:00:00.001Z"
+        assert "ข้อความ 1" in text
+
+    async def test_a_file_written_by_hand_loads_and_goes_on(self, store: JsonFiles, base: Path) -> None:
+        write(base, SEED_FILE)
+        await store.save_events(TENANT, USER, [event(2)])
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert [one.event_type.value for one in memory.events] == ["INQUIRY", "REQUEST"]
+        assert memory.attributes["customer_segment"] == "regular"
+
+    async def test_fields_of_a_newer_version_survive_a_fold(self, store: JsonFiles, base: Path) -> None:
+        future = {"event_type": "DREAM", "importance_score": 0.9, "timestamp": "2026-02-28T10:30:00Z"}
+        first = {**SEED_FILE["events"][0], "embedding": [1, 2]}  # type: ignore[index]
+        path = write(base, {**SEED_FILE, "events": [first, future], "facts": [{"id": "f1", "text": "ชอบกาแฟ"}]})
+        await store.save_events(TENANT, USER, [event(2)])
+        await store.compact(TENANT, USER, NOW)
+        saved = json.loads(path.read_bytes())
+        assert saved["facts"] == [{"id": "f1", "text": "ชอบกาแฟ"}]
+        assert saved["events"][:2] == [first, future]
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert [len(memory.events), memory.facts] == [2, [{"id": "f1", "text": "ชอบกาแฟ"}]]
+
+    async def test_a_change_by_hand_or_by_another_process_is_seen_at_once(self, store: JsonFiles, base: Path) -> None:
+        write(base, SEED_FILE)
+        assert len(await ids(store)) == 1
+        other = store_on(base)
+        await other.save_events(TENANT, USER, [event(2)])
+        assert await ids(store) == [None, "e2"]
+        await other.save_events(TENANT, USER, [event(3)])
+        assert await ids(store) == [None, "e2", "e3"]
+        await other.compact(TENANT, USER, NOW)
+        assert await ids(store) == [None, "e2", "e3"]
+        write(base, {**SEED_FILE, "events": []})
+        assert await ids(store) == []
+        assert await other.forget(TENANT, USER) == {"longterm_files": 1, "events": 0, "attributes": 2}
+        assert await store.load(TENANT, USER) is None
+
+    async def test_a_long_journal_is_folded_in(self, store: JsonFiles, base: Path) -> None:
+        for n in range(60):
+            await store.save_events(TENANT, USER, [event(n, filler="x" * 5000)])
+        assert len(await ids(store)) == 60
+        assert (base / TENANT / "line:U1.journal").stat().st_size < 150_000
+        assert len(json.loads((base / TENANT / "line:U1.json").read_bytes())["events"]) > 20
+
+    async def test_values_that_json_has_no_form_for_are_saved_as_text(self, store: JsonFiles) -> None:
+        odd = event(1, big=2**80, lone="a\ud800b")
+        await store.save_events(TENANT, USER, [odd], attributes={"lone": "\udfff"})
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert memory.events[0].payload["lone"] == "a�b"
+        assert memory.attributes == {"lone": "�"}
+
+    @pytest.mark.parametrize(("kind", "ending"), [("gzip", ".gz"), ("zstd", ".zst"), ("none", "")])
+    async def test_either_kind_loads_and_the_configured_one_is_written(
+        self, base: Path, kind: str, ending: str
+    ) -> None:
+        plain = json.dumps(SEED_FILE).encode()
+        for stored, name in (
+            (plain, "line:U1.json"),
+            (gzip.compress(plain), "line:U1.json.gz"),
+            (zstandard.compress(plain), "line:U1.json.zst"),
+        ):
+            write(base, stored, name)
+            store = store_on(base, compression=kind)
+            await store.save_events(TENANT, USER, [event(1)])
+            assert await ids(store) == [None, "e1"]
+            await store.compact(TENANT, USER, NOW)
+            assert await ids(store_on(base)) == [None, "e1"]
+            assert [path.name for path in (base / TENANT).glob("line*")] == [f"line:U1.json{ending}"]
+            assert [user async for user in store.users(TENANT)] == [USER]
+            await store.forget(TENANT, USER)
+
+
+class TestBroken:
+    async def test_a_broken_file_is_set_aside_and_its_readable_part_kept(self, store: JsonFiles, base: Path) -> None:
+        whole = json.dumps(
+            {**SEED_FILE, "events": [event(n).model_dump(mode="json") for n in range(10)]}, ensure_ascii=False, indent=2
+        )
+        broken = whole.replace('"event_id": "e4"', '"event_id": e4').encode()
+        path = write(base, broken)
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert await ids(store) == [f"e{n}" for n in range(10) if n != 4]
+        assert memory.attributes == SEED_FILE["attributes"]
+        assert memory.history_summary == "asks about prices"
+        asides = list(path.parent.glob("line:U1.json.corrupt-*"))
+        assert [one.read_bytes() for one in asides] == [broken]
+        assert len(json.loads(path.read_bytes())["events"]) == 9
+
+    @pytest.mark.parametrize("cut", [0.1, 0.5, 0.9, 0.99])
+    @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress], ids=["plain", "gzip", "zstd"])
+    async def test_a_file_cut_short_gives_its_whole_events(
+        self, base: Path, cut: float, pack: Callable[[bytes], bytes]
+    ) -> None:
+        events = [event(n, noise=os.urandom(500).hex()).model_dump(mode="json") for n in range(100)]
+        packed = pack(json.dumps({**SEED_FILE, "events": events}).encode())
+        name = {bytes: "line:U1.json", gzip.compress: "line:U1.json.gz"}.get(pack, "line:U1.json.zst")
+        write(base, packed[: int(len(packed) * cut)], name)
+        store = store_on(base)
+        await store.save_events(TENANT, USER, [event(500)])
+        found = await ids(store)
+        assert found == [*(f"e{n}" for n in range(len(found) - 1)), "e500"]
+        if pack is bytes:
+            assert len(found) - 1 in range(int(100 * cut) - 2, int(100 * cut) + 2)
+
+    @pytest.mark.parametrize(
+        "contents",
+        [
+            b"",
+            b"\x00" * 300,
+            b"[]",
+            b"null",
+            b'{"events": 3}',
+            b"[" * 100_000,
+            b'{"events":[' + b"{" * 20_000,
+            b"\xff\xfe",
+        ],
+        ids=["empty", "zeroes", "list", "null", "events", "nested", "braces", "bytes"],
+    )
+    async def test_any_rubbish_is_set_aside_and_the_next_event_saved(
+        self, store: JsonFiles, base: Path, contents: bytes
+    ) -> None:
+        path = write(base, contents)
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert memory.events == []
+        await store.save_events(TENANT, USER, [event(1)])
+        assert await ids(store) == ["e1"]
+        assert [one.read_bytes() for one in path.parent.glob("*.corrupt-*")] == [contents]
+
+    async def test_a_journal_line_cut_short_spoils_no_other(self, store: JsonFiles, base: Path) -> None:
+        await store.save_events(TENANT, USER, [event(0)])
+        await store.save_events(TENANT, USER, [event(1)])
+        lines = base / TENANT / "line:U1.journal"
+        with lines.open("ab") as file:
+            file.write(b'{"at":"2026-03-01T09:00:00Z","events":[{"event_ty')
+        assert await ids(store) == ["e0", "e1"]
+        await store.save_events(TENANT, USER, [event(2)])
+        assert await ids(store) == ["e0", "e1", "e2"]
+        assert await ids(store_on(base)) == ["e0", "e1", "e2"]
+        await store.compact(TENANT, USER, NOW)
+        assert await ids(store_on(base)) == ["e0", "e1", "e2"]
+        assert len(list(lines.parent.glob("line:U1.journal.corrupt-*"))) == 1
+
+    async def test_a_crash_between_file_and_journal_doubles_nothing(self, store: JsonFiles, base: Path) -> None:
+        await store.save_events(TENANT, USER, [event(0)], attributes={"a": 1}, history_summary="0")
+        for n in range(1, 5):
+            await store.save_events(TENANT, USER, [event(n)], attributes={"a": n}, history_summary=str(n))
+        lines = base / TENANT / "line:U1.journal"
+        before = lines.read_bytes()
+        await store.compact(TENANT, USER, NOW)
+        lines.write_bytes(before)
+        await store.save_events(TENANT, USER, [event(5)])
+        memory = await store_on(base).load(TENANT, USER)
+        assert memory is not None
+        assert [one.event_id for one in memory.events] == [f"e{n}" for n in range(6)]
+        assert (memory.attributes, memory.history_summary) == ({"a": 4}, "4")
+
+    async def test_a_line_without_its_end_counts_if_it_is_whole(self, tmp_path: Path) -> None:
+        path = tmp_path / "j"
+        path.write_bytes(b'{"a":1}\n\n{"b":2}')
+        assert journal.read(path) == journal.Read([{"a": 1}, {"b": 2}], 0, 16)
+
+
+class TestDiskAway:
+    async def test_a_folder_that_is_no_folder_is_one_clear_error(self, base: Path) -> None:
+        base.parent.mkdir(exist_ok=True)
+        base.write_bytes(b"")
+        store = store_on(base)
+        with pytest.raises(LongTermUnavailable, match="can't be written"):
+            await store.save_events(TENANT, USER, [event(1)])
+        base.unlink()
+        await store.save_events(TENANT, USER, [event(1)])
+        assert await ids(store) == ["e1"]
+
+    async def test_a_full_disk_is_one_clear_error_and_loses_nothing(self, store: JsonFiles, base: Path) -> None:
+        await store.save_events(TENANT, USER, [event(0)])
+        await store.save_events(TENANT, USER, [event(1)])
+        size = (base / TENANT / "line:U1.journal").stat().st_size
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, limits[1]))
+            with pytest.raises(LongTermUnavailable):
+                await store.save_events(TENANT, USER, [event(2)])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, ignored)
+        assert (base / TENANT / "line:U1.journal").stat().st_size == size
+        assert await ids(store_on(base)) == ["e0", "e1"]
+        await store.save_events(TENANT, USER, [event(2)])
+        assert await ids(store) == ["e0", "e1", "e2"]
+
+
+def _save_many(base: str, process: int) -> None:
+    async def run() -> None:
+        store = JsonFiles(base, clock=lambda: NOW)
+        for n in range(40):
+            number = process * 1000 + n
+            await store.save_events(
+                TENANT, USER, [event(number)], history_summary=lambda known: f"{known.history_summary}."
+            )
+            if n % 7 == process:
+                await store.compact(TENANT, USER, NOW)
+        await store.close()
+
+    asyncio.run(run())
+
+
+class TestManyWriters:
+    async def test_tasks_that_save_at_once_lose_nothing(self, store: JsonFiles) -> None:
+        await asyncio.gather(*(store.save_events(TENANT, USER, [event(n)]) for n in range(300)))
+        assert sorted(await ids(store), key=str) == sorted((f"e{n}" for n in range(300)), key=str)
+
+    async def test_saves_that_come_together_share_a_write(self, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        synced: list[int] = []
+        real_sync = os.fsync
+
+        def counting(descriptor: int) -> None:
+            synced.append(descriptor)
+            real_sync(descriptor)
+
+        store = store_on(base)
+        await store.save_events(TENANT, USER, [event(0)])
+        monkeypatch.setattr(os, "fsync", counting)
+        await asyncio.gather(*(store.save_events(TENANT, USER, [event(n)]) for n in range(1, 101)))
+        assert len(await ids(store)) == 101
+        assert len(synced) < 10
+
+    async def test_a_cancelled_caller_takes_nobody_along(self, store: JsonFiles) -> None:
+        saves = [asyncio.ensure_future(store.save_events(TENANT, USER, [event(n)])) for n in range(10)]
+        await asyncio.sleep(0)
+        saves[0].cancel()
+        saves[5].cancel()
+        done = await asyncio.gather(*saves, return_exceptions=True)
+        assert [n for n, outcome in enumerate(done) if outcome is not None] == [0, 5]
+        assert {f"e{n}" for n in range(10) if n not in (0, 5)} <= set(await ids(store))
+
+    async def test_threads_with_loops_of_their_own_lose_nothing(self, base: Path) -> None:
+        store = store_on(base)
+
+        def run(thread: int) -> None:
+            async def save() -> None:
+                for n in range(20):
+                    await store.save_events(TENANT, USER, [event(thread * 100 + n)])
+
+            asyncio.run(save())
+
+        await asyncio.gather(*(asyncio.to_thread(run, n) for n in range(4)))
+        assert len(set(await ids(store))) == 80
+
+    async def test_processes_that_save_and_fold_at_once_lose_nothing(self, base: Path) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        writers = [spawn.Process(target=_save_many, args=(str(base), n)) for n in range(3)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            await asyncio.to_thread(writer.join, 60)
+        assert [writer.exitcode for writer in writers] == [0, 0, 0]
+        memory = await store_on(base).load(TENANT, USER)
+        assert memory is not None
+        assert {one.event_id for one in memory.events} == {f"e{p * 1000 + n}" for p in range(3) for n in range(40)}
+        assert memory.history_summary == "." * 120

@@ -71,7 +71,8 @@ class Rules:
         types: dict[str, list[_Hit]] = {}
         marks: dict[str, set[str]] = {}
         masks: set[str] = set()
-        self._patterns: list[tuple[re.Pattern[str], _Hit]] = []
+        # Only those of a script that the message has: patterns are the dearer half.
+        self._patterns: dict[str, list[tuple[re.Pattern[str], _Hit]]] = {"th": [], "en": []}
         for name in _FILES:
             data = _load(name)
             for label, weights in data["types"].items():
@@ -81,12 +82,14 @@ class Rules:
             for label, by_weight in data["patterns"].items():
                 for weight, patterns in by_weight.items():
                     for number, pattern in enumerate(patterns, 1):
-                        hit = _Hit(EventType(label), float(weight), f"{name.partition('.')[0]} pattern {number}")
-                        self._patterns.append((re.compile(pattern), hit))
+                        script = name.partition(".")[0]
+                        hit = _Hit(EventType(label), float(weight), f"{script} pattern {number}")
+                        self._patterns[script].append((re.compile(pattern), hit))
             for mark, phrases in data["marks"].items():
                 for phrase in _phrases(phrases):
                     marks.setdefault(phrase, set()).add(mark)
             masks.update(_phrases(data["mask"]))
+        masks.update(line for line in _lines("masks.txt") if not line.startswith("#"))
         for event_type, own in (keywords or {}).items():
             for keyword in own:
                 for phrase in _phrases(keyword.replace(";", " ")):
@@ -107,9 +110,12 @@ class Rules:
         for index, _, _ in self._types.find_matches_as_indexes(apart):
             for hit in self._hits[index]:
                 hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
-        for pattern, hit in self._patterns:
-            if pattern.search(plain):
-                hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
+        for script in ("th", "en") if _THAI.search(plain) else ("en",):
+            if script == "en" and not _NOT_THAI.search(plain):
+                continue
+            for pattern, hit in self._patterns[script]:
+                if pattern.search(plain):
+                    hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
         scores = {event_type: _sum(found.values()) for event_type, found in hits.items()}
         _adjust(scores, plain)
         ranked = sorted(COST, key=lambda t: -scores.get(t, 0.0))  # stable: COST decides between equals
@@ -136,6 +142,8 @@ def _sum(weights: Any) -> float:
     return float(first + _REPEATED * sum(rest))
 
 
+_THAI = re.compile(r"[ก-๎]")
+_NOT_THAI = re.compile(r"[^ก-๎\s]")
 _QUESTION = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|เท่าไหร่|ยังไง|อะไร|เมื่อไหร่|ป่าว|รึยัง|หรือยัง")
 
 
@@ -159,6 +167,10 @@ def _load(name: str) -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     data: dict[str, Any] = yaml.load((_HERE / name).read_text(encoding="utf-8"), Loader=loader)
     return data
+
+
+def _lines(name: str) -> list[str]:
+    return (_HERE / name).read_text(encoding="utf-8").splitlines()
 
 
 @cache

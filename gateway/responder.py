@@ -18,7 +18,7 @@ from processors.event_processor import EventProcessor
 from processors.faq import FaqIndex
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
-from processors.models import EventType
+from processors.models import Band, EventType
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +100,8 @@ class Responder:
         faq = self._faq.of(tenant)
         words = " ".join(message.text for message in question.messages).strip()
         match = faq.best(words) if words else None
+        if match is not None and await self._needs_a_person(tenant, words):
+            match = None
         if match is not None and match.sure:
             return Answer(tenant.faq[match.index].answer.within(language))
         access = access_of(tenant, question.agent)
@@ -115,6 +117,12 @@ class Responder:
         if match is not None:
             return Answer(tenant.faq[match.index].answer.within(language))
         return await self._by_rules(question, faq, words)
+
+    async def _needs_a_person(self, tenant: Tenant, words: str) -> bool:
+        """A complaint or an order that resembles a question is none: a canned answer would be worse than none."""
+        event = await self._processors.of(tenant).analyze_message(words, ask=False)
+        ordered = event.event_type is EventType.TRANSACTION and event.band is Band.CRITICAL
+        return ordered or event.event_type is EventType.COMPLAINT
 
     async def _ask(self, question: Question, access: Access, faq: FaqIndex, words: str) -> Answer:
         tenant = question.tenant

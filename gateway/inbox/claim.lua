@@ -22,14 +22,16 @@ if ARGV[7] == '1' then -- a repeat: what the lost answer held
   end
 end
 
-for _, conv in ipairs(redis.call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'LIMIT', 0, 200)) do
-  redis.call('ZREM', P .. ':due', conv)
-  make_ready(P, conv, now)
+local due = redis.call('ZRANGEBYSCORE', P .. ':due', '-inf', now, 'WITHSCORES', 'LIMIT', 0, 200)
+for i = 1, #due, 2 do
+  redis.call('ZREM', P .. ':due', due[i])
+  make_ready(P, due[i], due[i + 1])
 end
-for _, conv in ipairs(redis.call('ZRANGEBYSCORE', P .. ':lease', '-inf', now, 'LIMIT', 0, 200)) do
-  redis.call('ZREM', P .. ':lease', conv)
-  redis.call('HDEL', hash(conv), 'h')
-  make_ready(P, conv, now)
+local ended = redis.call('ZRANGEBYSCORE', P .. ':lease', '-inf', now, 'WITHSCORES', 'LIMIT', 0, 200)
+for i = 1, #ended, 2 do
+  redis.call('ZREM', P .. ':lease', ended[i])
+  redis.call('HDEL', hash(ended[i]), 'h')
+  make_ready(P, ended[i], ended[i + 1])
 end
 
 while #claims < want do

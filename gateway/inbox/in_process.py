@@ -40,7 +40,7 @@ class _Conversation:
     outbox: bytes | None = None
     first: int = 0
     last: int = 0
-    policy: Policy = Policy()
+    policy: Policy = field(default_factory=Policy)
     paused_until: int = 0
     failure: str = ""
 
@@ -95,11 +95,13 @@ class InProcessInbox:
 
     async def claim(self, limit: int) -> Claims:
         now, s = self._now(), self.state
-        for name in [name for name, at in s.due.items() if at <= now]:
-            self._make_ready(name, s.due.pop(name))
-        for name in [name for name, at in s.leases.items() if at <= now]:
-            self._make_ready(name, s.leases.pop(name))
+        for at, name in sorted((at, name) for name, at in s.due.items() if at <= now):
+            del s.due[name]
+            self._make_ready(name, at)
+        for at, name in sorted((at, name) for name, at in s.leases.items() if at <= now):
+            del s.leases[name]
             s.conversations[name].holder = None
+            self._make_ready(name, at)
         claims: list[Claim] = []
         while len(claims) < limit and s.ready:
             tenant, waiting = s.ready.popitem(last=False)

@@ -1,0 +1,197 @@
+"""The scripts against the plain model: the same random arrivals, crashes, lost leases and clock jumps, the same answers.
+
+The server's clock can't be moved, so a case of the scripts is replaced: `now_ms` reads a key that the test sets. All
+else is the text that production runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from redis.asyncio import Redis
+
+from gateway.inbox import redis as redis_inbox
+from gateway.inbox.base import Claim, Outcome, Policy, SessionWrite, event_of, name_of
+from gateway.inbox.in_process import InProcessInbox, State
+from gateway.inbox.redis import RedisInbox
+from gateway.messages import InboundMessage
+from memory.redis_client import connect
+
+CLOCK = "test:clock"
+START = 1_800_000_000_000
+LEASE = 10.0
+
+
+class ClockedInbox(RedisInbox):
+    """Runs the real scripts with the test's clock."""
+
+    def __init__(self, client: Redis, worker: str) -> None:
+        super().__init__(client, worker, lease=LEASE)
+        self._scripts = {
+            name: client.register_script(
+                redis_inbox.source(name).replace(
+                    "local t = redis.call('TIME')\n  return t[1] * 1000 + math.floor(t[2] / 1000)",
+                    f"return tonumber(redis.call('GET', '{CLOCK}'))",
+                )
+            )
+            for name in self._scripts
+        }
+
+
+def shape(claim: Claim) -> tuple[Any, ...]:
+    """A claim without its token, which each inbox makes its own way."""
+    return claim.conversation, claim.attempts, claim.messages, claim.session, claim.outbox, claim.failure
+
+
+class InboxMachine(RuleBasedStateMachine):
+    url = ""
+    claims = Bundle("claims")
+
+    @initialize()
+    def start(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.client = connect(self.url, retries=0)
+        self.loop.run_until_complete(self.client.flushdb())
+        self.now = START
+        self._set_clock()
+        self.state = State()
+        self.real = [ClockedInbox(self.client, str(number)) for number in range(2)]
+        self.model = [
+            InProcessInbox(self.state, str(number), lease=LEASE, clock=lambda: self.now / 1000) for number in range(2)
+        ]
+        self.number = 0
+        self.accepted: dict[str, list[str]] = {}  # conversation → events in the order of acceptance
+        self.ended: dict[str, list[str]] = {}  # conversation → events in the order in which they were done or buried
+        self.sent: list[InboundMessage] = []
+
+    def teardown(self) -> None:
+        if hasattr(self, "loop"):
+            self.loop.run_until_complete(self.client.aclose())
+            self.loop.close()
+
+    def _set_clock(self) -> None:
+        self.loop.run_until_complete(self.client.set(CLOCK, self.now, ex=3600))
+
+    def both(self, worker: int, call: str, *real: Any, model: tuple[Any, ...] | None = None) -> Any:
+        """The same call on both; what each answered."""
+        given = real if model is None else model
+        answer = self.loop.run_until_complete(getattr(self.real[worker], call)(*real))
+        return answer, self.loop.run_until_complete(getattr(self.model[worker], call)(*given))
+
+    @rule(
+        tenant=st.sampled_from(["shop", "other"]),
+        user=st.sampled_from(["line:U1", "line:U2"]),
+        command=st.booleans(),
+        debounce=st.sampled_from([0, 800]),
+    )
+    def arrives(self, tenant: str, user: str, command: bool, debounce: int) -> None:
+        self.number += 1
+        message = InboundMessage(
+            tenant=tenant,
+            channel="main",
+            platform="line",
+            event_id=f"e{self.number}",
+            user_id=user,
+            chat_id=user,
+            text="/reset" if command else "hello",
+        )
+        policy = Policy(debounce=debounce, debounce_max=3000 if debounce else 0, max_attempts=2)
+        real, model = self.both(0, "put", [(message, policy)])
+        assert real == model == [True]
+        self.accepted.setdefault(name_of(message), []).append(event_of(message))
+        self.sent.append(message)
+
+    @rule(which=st.integers(0, 30))
+    def is_delivered_again(self, which: int) -> None:
+        if self.sent:
+            message = self.sent[-1 - which % len(self.sent)]
+            real, model = self.both(1, "put", [(message, Policy(max_attempts=2))])
+            assert real == model == [False]
+
+    @rule(target=claims, worker=st.integers(0, 1), limit=st.integers(1, 3))
+    def claims_some(self, worker: int, limit: int) -> Any:
+        buried_before = len(self.state.dead)
+        real, model = self.both(worker, "claim", limit)
+        assert list(map(shape, real.claims)) == list(map(shape, model.claims))
+        assert real.next_due == model.next_due
+        for conversation, _, _, message in self.state.dead[buried_before:]:
+            self.ended.setdefault(conversation, []).append(event_of(message))
+        return multiple(*((worker, ours, theirs) for ours, theirs in zip(real.claims, model.claims, strict=True)))
+
+    @rule(claim=claims)
+    def beats(self, claim: Any) -> None:
+        worker, ours, theirs = claim
+        real, model = self.both(worker, "beat", [ours], model=([theirs],))
+        assert real == model
+
+    @rule(claim=claims)
+    def is_about_to_send(self, claim: Any) -> None:
+        worker, ours, theirs = claim
+        real, model = self.both(worker, "intent", ours, b"out", model=(theirs, b"out"))
+        assert real == model
+
+    @rule(claim=consumes(claims), writes=st.booleans(), dies=st.booleans(), stale=st.booleans())
+    def finishes(self, claim: Any, writes: bool, dies: bool, stale: bool) -> None:
+        worker, ours, theirs = claim
+        session = None
+        if writes:
+            rev = len(self.ended.get(ours.conversation, ())) if stale else _rev(ours.session)
+            session = SessionWrite(f'{{"rev":{rev + 1}}}'.encode(), rev, 3_600_000, "[]", "1")
+        dead = "poison" if dies else None
+        real, model = self.both(worker, "finish", ours, session, dead, model=(theirs, session, dead))
+        assert real == model
+        if real[0] is Outcome.DONE:
+            self.ended.setdefault(ours.conversation, []).extend(map(event_of, ours.messages))
+
+    @rule(claim=consumes(claims), pause=st.sampled_from([0.0, 2.0, 30.0]), counted=st.booleans())
+    def fails(self, claim: Any, pause: float, counted: bool) -> None:
+        worker, ours, theirs = claim
+        for inbox, one in ((self.real[worker], ours), (self.model[worker], theirs)):
+            answer = self.loop.run_until_complete(inbox.fail(one, pause, counted=counted, why="why"))
+            if one is ours:
+                real = answer
+        assert real == answer
+
+    @rule(seconds=st.sampled_from([0.1, 1.0, 4.0, 11.0, 40.0]))
+    def time_goes_on(self, seconds: float) -> None:
+        self.now += int(seconds * 1000)
+        self._set_clock()
+
+    @rule(seconds=st.sampled_from([0.5, 5.0]))
+    def the_clock_jumps_back(self, seconds: float) -> None:
+        self.now -= int(seconds * 1000)
+        self._set_clock()
+
+    @invariant()
+    def nothing_is_lost_doubled_or_out_of_order(self) -> None:
+        for conversation, events in self.accepted.items() if hasattr(self, "accepted") else ():
+            waiting = [event_of(m) for m in self.state.conversations[conversation].queue] if (
+                conversation in self.state.conversations
+            ) else []
+            assert self.ended.get(conversation, []) + waiting == events
+
+    @invariant()
+    def what_waits_is_marked_exactly_once(self) -> None:
+        if not hasattr(self, "state"):
+            return
+        depth = self.loop.run_until_complete(self.real[0].depth())
+        model = self.loop.run_until_complete(self.model[0].depth())
+        assert (depth.ready, depth.due, depth.leased, depth.dead) == (model.ready, model.due, model.leased, model.dead)
+        assert model.ready + model.due + model.leased == len(self.state.conversations)
+
+
+def _rev(session: bytes | None) -> int:
+    return int(session.split(b":")[1].rstrip(b"}")) if session else 0
+
+
+def test_the_scripts_do_what_the_model_does(redis_url: str) -> None:
+    machine = type("Machine", (InboxMachine,), {"url": redis_url})
+    case = machine.TestCase
+    case.settings = settings(
+        max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    )
+    case().runTest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, repeat
+from itertools import repeat
 
 from markdown_it.token import Token
 
@@ -161,7 +161,7 @@ class Writer(Pen):
 
     def _fence(self, token: Token) -> None:
         info = token.info.strip()
-        language = info if _LANGUAGE.fullmatch(info) else ""
+        language = info if token.content.strip() and _LANGUAGE.fullmatch(info) else ""
         # A fence that shares its line with a sentence would take it for the language's name.
         content = (token.content if language or not info else f"{info}\n{token.content}").rstrip("\n")
         if not content:
@@ -222,15 +222,14 @@ class Writer(Pen):
 
 
 def _numbers(tokens: Sequence[Token], position: int) -> Iterator[str]:
-    """An ordered list's markers: the numbers as written where they rise, else counted from the first."""
-    items: list[Token] = []
+    """An ordered list's markers: the numbers as written, but counted on where a number is merely repeated."""
     level = tokens[position].level
-    position += 1
-    while tokens[position].level != level:
-        if tokens[position].type == "list_item_open" and tokens[position].level == level + 1:
-            items.append(tokens[position])
-        position += 1
-    written = [int(item.info) for item in items]
-    if any(later <= earlier for earlier, later in pairwise(written)):
-        written = list(range(written[0], written[0] + len(written)))
-    return (f"{number}{item.markup}" for number, item in zip(written, items, strict=True))
+    shown = written = -1
+    while tokens[(position := position + 1)].level != level:
+        item = tokens[position]
+        if item.type == "list_item_open" and item.level == level + 1:
+            number = int(item.info)
+            restarts = number < written
+            shown = number if restarts else max(number, shown + 1)
+            written = number
+            yield f"{shown}{item.markup}"

@@ -47,6 +47,14 @@ class Rich:
     spans: tuple[Span, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Link:
+    url: str = ""
+    title: str = ""
+    first: int = 0  # of the pen's parts, in its label
+    marked: bool = False
+
+
 Table = Sequence[Sequence[Token]]  # rows of `inline` tokens, the header's first; a row may be longer than the header
 
 
@@ -121,7 +129,7 @@ class Pen:
         """The content of one block."""
         depth = dict.fromkeys(_STYLES, 0)
         shown = {name: kind in self.look.marks and not self.is_open(kind) for name, kind in _STYLES.items()}
-        link = ("", 0, False)
+        link = _Link()
         for token in tokens:
             name, _, side = token.type.partition("_")
             if name in _STYLES:
@@ -130,9 +138,9 @@ class Pen:
                 if outermost:
                     self._style(name, opens=side == "open", shown=shown[name])
             elif token.type == "link_open":
-                link = self._begin_link(str(token.attrs.get("href", "")))
+                link = self._begin_link(str(token.attrs.get("href", "")), token)
             elif token.type == "link_close":
-                self._end_link(*link)
+                self._end_link(link)
             elif token.type == "image":
                 self._image(token)
             elif token.type == "code_inline":
@@ -150,31 +158,36 @@ class Pen:
         elif name == "s":
             self.decorate("~")  # an old price must not read like a price
 
-    def _begin_link(self, url: str) -> tuple[str, int, bool]:
+    def _begin_link(self, url: str, token: Token) -> _Link:
         marked = "text_link" in self.look.marks and _LINKABLE.fullmatch(url) is not None
         if marked:
             self.begin(Mark("text_link", url=url))
-        return url, len(self.parts), marked
+        return _Link(url, str(token.attrs.get("title", "")), len(self.parts), marked)
 
-    def _end_link(self, url: str, first: int, marked: bool) -> None:
-        label = "".join(self.parts[first:])
-        shown = _shown(url)
+    def _end_link(self, link: _Link) -> None:
+        label = "".join(self.parts[link.first :])
+        shown = _shown(link.url)
         if not visible(label):
             self.write(shown)
-        elif not marked and shown and _bare(label) != _bare(shown):
+        elif not link.marked and shown and _bare(label) != _bare(shown):
             self.write(f" ({shown})")
-        if marked:
+        if link.marked:
             self.end()
+        if link.title:
+            self.write(f" ({link.title})")
 
     def _image(self, token: Token) -> None:
-        alt = " ".join("".join(child.content or " " for child in token.children or []).split())
+        parts = token.children or []
+        alt = token.content  # as written where it holds more than words
+        if not any(part.type in ("link_open", "image") for part in parts):
+            alt = " ".join("".join(part.content or " " for part in parts).split())
         source = str(token.attrs.get("src", ""))
-        if self.is_open("text_link"):
-            self.write(alt or source)
+        if self.is_open("text_link"):  # links don't nest
+            self.write(f"{alt} ({source})" if alt else source)
             return
-        link = self._begin_link(source)
+        link = self._begin_link(source, token)
         self.write(alt)
-        self._end_link(*link)
+        self._end_link(link)
 
 
 def _shown(url: str) -> str:

@@ -85,6 +85,8 @@ def _breaks(line: str, width: int, indent: int) -> list[int]:
     for end in cluster_ends(line):
         cluster = line[position:end]
         size = _width(cluster)
+        if position > start and not (line[position - 1].isascii() and cluster[0].isascii()):
+            letter = position
         if column + size > width and not cluster.isspace():
             at = space if space > start and columns[space] > width * 0.4 else max(letter, space)
             if at > start:
@@ -92,8 +94,6 @@ def _breaks(line: str, width: int, indent: int) -> list[int]:
                 column = indent + column - columns[at]
                 columns = {place: indent + seen - columns[at] for place, seen in columns.items() if place >= at}
                 start, space, letter = at, 0, 0
-        if position > start and not (line[position - 1].isascii() and cluster[0].isascii()):
-            letter = position
         column += size
         position = end
         if cluster.isspace():

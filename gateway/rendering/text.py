@@ -6,7 +6,7 @@ import regex
 
 # A leading vowel is drawn before its consonant but belongs to it; ๆ and ฯ belong to the word before.
 # Plain grapheme clusters part them. Bounded, so that a row of vowels is no endless cluster.
-_CLUSTER = regex.compile(r"[เ-ไເ-ໄ]{0,2}\X[ๆฯໆ]{0,2}")
+_CLUSTER = regex.compile(r"(?:(?=[เ-ไເ-ໄ])\X){0,2}(?=\S)\X(?:(?=[ๆฯໆ])\X){0,2}|\X")
 _GRAPHEME = regex.compile(r"\X")
 _CONTROL = regex.compile(r"[^\P{Cc}\n\t]")
 _INVISIBLE = r"\s\p{C}\p{Z}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"

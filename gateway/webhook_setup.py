@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from config.settings import Settings
 from config.tenants import LineChannel, TelegramChannel, Tenant
 from gateway.adapters.line_sender import LineSender
 from gateway.adapters.parsing import EMPTY, integer, string
@@ -28,14 +30,42 @@ class WebhookState:
     ok: bool
     note: str = ""
 
+    def __str__(self) -> str:
+        said = ": ".join(filter(None, (self.url or "no webhook", self.note)))
+        return f"{self.tenant}/{self.channel} ({self.platform}): {said}"
+
+
+async def set_webhooks(settings: Settings, tenants: Iterable[Tenant]) -> list[tuple[bool, str]]:
+    """Registers every channel, and says how each ended: well or not, and a line about it."""
+    async with _platforms(settings) as (line, telegram):
+        states = register(tenants, settings.public_url, line, telegram)
+        return [(state.ok, str(state)) async for state in states]
+
+
+async def webhook_info(settings: Settings, tenants: Iterable[Tenant]) -> list[tuple[bool, str]]:
+    """What the platforms have registered for every channel: well or not, and a line about it."""
+    async with _platforms(settings) as (line, telegram):
+        states = inspect(tenants, settings.public_url, line, telegram)
+        return [(state.ok, str(state)) async for state in states]
+
+
+@asynccontextmanager
+async def _platforms(settings: Settings) -> AsyncIterator[tuple[LineSender, TelegramSender]]:
+    line, telegram = LineSender(settings), TelegramSender(settings)
+    try:
+        yield line, telegram
+    finally:
+        await line.close()
+        await telegram.close()
+
 
 def webhook_url(public_url: str, tenant: Tenant, channel: str) -> str:
     """The address under which we take a channel's webhooks."""
     return f"{public_url.rstrip('/')}/webhooks/{tenant.channels[channel].platform}/{tenant.id}/{channel}"
 
 
-async def set_webhooks(
-    tenants: Iterable[Tenant], public_url: str, line: LineSender, telegram: TelegramSender
+async def register(
+    tenants: Iterable[Tenant], public_url: str | None, line: LineSender, telegram: TelegramSender
 ) -> AsyncIterator[WebhookState]:
     """Registers every LINE and Telegram channel's webhook, and removes that of Telegram channels with `mode: polling`;
     yields how each ended. One channel's failure does not keep the others from being registered."""
@@ -50,7 +80,7 @@ async def set_webhooks(
                 yield WebhookState(tenant.id, name, channel.platform, None, False, str(error))
 
 
-async def webhook_info(
+async def inspect(
     tenants: Iterable[Tenant], public_url: str | None, line: LineSender, telegram: TelegramSender
 ) -> AsyncIterator[WebhookState]:
     """Yields what the platforms have registered for every LINE and Telegram channel, compared with `public_url` where
@@ -66,17 +96,17 @@ async def webhook_info(
                 yield WebhookState(tenant.id, name, channel.platform, None, False, str(error))
 
 
-def _unusable(public_url: str, url: str) -> str | None:
-    if not public_url.startswith("https://"):
-        return "PUBLIC_URL must begin with https://: the platforms call no other address"
+def _unusable(url: str) -> str | None:
+    if not url.startswith("https://"):
+        return "set PUBLIC_URL to the https address under which the platforms can reach us: they call no other"
     if len(url) > _LONGEST_LINE_URL:
         return f"the address is longer than {_LONGEST_LINE_URL} characters: shorten PUBLIC_URL"
     return None
 
 
-async def _set_line(tenant: Tenant, name: str, public_url: str, line: LineSender) -> WebhookState:
-    url = webhook_url(public_url, tenant, name)
-    if wrong := _unusable(public_url, url):
+async def _set_line(tenant: Tenant, name: str, public_url: str | None, line: LineSender) -> WebhookState:
+    url = webhook_url(public_url or "", tenant, name)
+    if wrong := _unusable(url):
         return WebhookState(tenant.id, name, "line", None, False, wrong)
     await line.set_webhook(tenant, name, url)
     if failure := await line.test_webhook(tenant, name):
@@ -98,13 +128,13 @@ async def _line_state(tenant: Tenant, name: str, public_url: str | None, line: L
 
 
 async def _set_telegram(
-    tenant: Tenant, name: str, channel: TelegramChannel, public_url: str, telegram: TelegramSender
+    tenant: Tenant, name: str, channel: TelegramChannel, public_url: str | None, telegram: TelegramSender
 ) -> WebhookState:
     if channel.mode == "polling":
         await telegram.call(tenant, name, "deleteWebhook", {})
         return await _telegram_state(tenant, name, channel, public_url, telegram)
-    url = webhook_url(public_url, tenant, name)
-    if wrong := _unusable(public_url, url):
+    url = webhook_url(public_url or "", tenant, name)
+    if wrong := _unusable(url):
         return WebhookState(tenant.id, name, "telegram", None, False, wrong)
     arguments = {"url": url, "max_connections": TELEGRAM_CONNECTIONS, "allowed_updates": list(UPDATES)}
     if channel.webhook_secret is not None:

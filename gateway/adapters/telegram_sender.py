@@ -16,6 +16,7 @@ from gateway.adapters.parsing import integer, string
 from gateway.errors import ChannelBroken, SendFault, SendRefused
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
 from gateway.rendering import render_telegram, truncate_graphemes
+from gateway.rendering.text import scrub
 
 if TYPE_CHECKING:
     from gateway.adapters.telegram_session import Bots

@@ -355,24 +355,30 @@ async def test_a_quick_reply_too_long_for_a_button_becomes_a_key(
     }
 
 
-def error(code: int, description: str) -> Fault:
-    return refusal(code, description)
+async def test_a_lone_surrogate_does_not_stop_an_answer(
+    line: LineSender, line_api: LineStandIn, telegram: TelegramSender, telegram_api: TelegramStandIn
+) -> None:
+    answer = Answer("a\ud800b", (QuickReply("c\ud800", "d\udfff"),))
+    await send_all(line, line_target(None), answer)
+    await send_all(telegram, telegram_target(), answer)
+    assert [one.text for one in line_api.delivered[USER]] == ["a\ufffdb"]
+    assert [one.text for one in telegram_api.delivered["5550001111"]] == ["a\ufffdb"]
 
 
 TELEGRAM_ANSWERS = [
     (too_many(7), SendRetry),
     (too_many(7, parameters=False), SendRetry),
     (Fault(429, "<html>"), SendRetry),
-    (error(403, BLOCKED), Unreachable),
-    (error(403, DEACTIVATED), Unreachable),
-    (error(403, KICKED), Unreachable),
-    (error(401, "Unauthorized"), ChannelBroken),
-    (error(404, "Not Found"), ChannelBroken),
-    (error(400, "Bad Request: chat not found"), Unreachable),
-    (error(400, "Bad Request: message is too long"), SendRefused),
-    (error(400, "Bad Request: message text is empty"), SendRefused),
-    (error(413, "Request Entity Too Large"), SendRefused),
-    (error(500, "Internal Server Error"), SendRetry),
+    (refusal(403, BLOCKED), Unreachable),
+    (refusal(403, DEACTIVATED), Unreachable),
+    (refusal(403, KICKED), Unreachable),
+    (refusal(401, "Unauthorized"), ChannelBroken),
+    (refusal(404, "Not Found"), ChannelBroken),
+    (refusal(400, "Bad Request: chat not found"), Unreachable),
+    (refusal(400, "Bad Request: message is too long"), SendRefused),
+    (refusal(400, "Bad Request: message text is empty"), SendRefused),
+    (refusal(413, "Request Entity Too Large"), SendRefused),
+    (refusal(500, "Internal Server Error"), SendRetry),
     (Fault(500, {"ok": False, "error_code": 500}), SendRetry),
     (Fault(503, "down"), SendRetry),
     (bad_gateway(), SendAmbiguous),
@@ -464,7 +470,7 @@ async def test_what_telegram_refuses_in_a_message_is_left_out(
 
 async def test_typing_is_shown_in_the_topic(telegram: TelegramSender, telegram_api: TelegramStandIn) -> None:
     await telegram.typing(SHOP, telegram_target("-100777", thread_id="77"))
-    telegram_api.next(error(403, BLOCKED))
+    telegram_api.next(refusal(403, BLOCKED))
     await telegram.typing(SHOP, telegram_target())
     shown = {"chat_id": "-100777", "message_thread_id": "77", "action": "typing"}
     assert telegram_api.calls[0].body == shown

@@ -12,7 +12,7 @@ from config.tenants import Tenant
 from gateway.adapters.line_sender import LineSender
 from gateway.adapters.telegram import UPDATES
 from gateway.adapters.telegram_sender import TelegramSender
-from gateway.webhook_setup import set_webhooks, webhook_info
+from gateway.webhook_setup import inspect, register, set_webhooks, webhook_info
 from tests.standins import Fault, LineStandIn, TelegramStandIn
 
 PUBLIC = "https://shop.example.com"
@@ -34,12 +34,12 @@ class Platforms:
         self.line = LineSender(Settings(line_api_base=line_api.url))
         self.telegram = TelegramSender(Settings(telegram_api_base=telegram_api.url))
 
-    async def set(self, tenant: Tenant, public: str = PUBLIC) -> list[tuple[str, str | None, bool, str]]:
-        states = set_webhooks([tenant], public, self.line, self.telegram)
+    async def set(self, tenant: Tenant, public: str | None = PUBLIC) -> list[tuple[str, str | None, bool, str]]:
+        states = register([tenant], public, self.line, self.telegram)
         return [(state.channel, state.url, state.ok, state.note) async for state in states]
 
     async def info(self, tenant: Tenant, public: str | None = PUBLIC) -> list[tuple[str, str | None, bool, str]]:
-        states = webhook_info([tenant], public, self.line, self.telegram)
+        states = inspect([tenant], public, self.line, self.telegram)
         return [(state.channel, state.url, state.ok, state.note) async for state in states]
 
 
@@ -109,8 +109,22 @@ async def test_one_channel_s_failure_leaves_the_others_alone(platforms: Platform
     assert "revoked-token" not in states[0][3]
 
 
-@pytest.mark.parametrize("public", ["http://localhost:8080", "https://" + "a" * 500 + ".example.com"])
-async def test_an_address_that_no_platform_calls_is_not_registered(platforms: Platforms, public: str) -> None:
+@pytest.mark.parametrize("public", [None, "http://localhost:8080", "https://" + "a" * 500 + ".example.com"])
+async def test_an_address_that_no_platform_calls_is_not_registered(platforms: Platforms, public: str | None) -> None:
     states = await platforms.set(shop(line=LINE, tg=TELEGRAM), public)
     assert [(channel, ok) for channel, _, ok, _ in states] == [("line", False), ("tg", False)]
     assert platforms.line_api.calls == platforms.telegram_api.calls == []
+
+
+async def test_the_commands_say_a_line_a_channel(platforms: Platforms) -> None:
+    settings = Settings(
+        line_api_base=platforms.line_api.url, telegram_api_base=platforms.telegram_api.url, public_url=PUBLIC
+    )
+    platforms.line_api.next(line_calls_us(True))
+    lines = [
+        (True, f"shop/line (line): {PUBLIC}/webhooks/line/shop/line"),
+        (True, "shop/tg (telegram): no webhook: polled, no webhook needed"),
+    ]
+    tenants = [shop(line=LINE, tg=POLLING)]
+    assert await set_webhooks(settings, tenants) == lines
+    assert await webhook_info(settings, tenants) == lines

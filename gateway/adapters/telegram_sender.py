@@ -149,10 +149,8 @@ def _place(target: Target) -> dict[str, Any]:
 
 def _buttons(replies: Sequence[QuickReply]) -> dict[str, Any] | None:
     """Buttons below the message; on the keyboard where one of the texts is too long for that."""
-    named = [
-        (reply.label.strip() or reply.text.strip(), reply.text.strip() or reply.label.strip()) for reply in replies
-    ]
-    named = [(label, text) for label, text in named if label][:MOST_QUICK_REPLIES]
+    stripped = [(scrub(reply.label).strip(), scrub(reply.text).strip()) for reply in replies]
+    named = [(label or text, text or label) for label, text in stripped if label or text][:MOST_QUICK_REPLIES]
     if not named:
         return None
     if all(len(text.encode()) <= LONGEST_CALLBACK for _, text in named):

@@ -60,14 +60,14 @@ class Cleanup:
 
     async def _end(self, ref: ConversationRef, now: datetime) -> bool:
         session = await self._sessions.load(ref)
-        if session is None:
-            await self._sessions.consolidated(ref, 0)  # the store dropped it before: only its mark is left
-            return False
-        if not session.expired(now):
+        if session is not None and not session.expired(now):
             return False
         try:
-            await self._consolidation.end(session, now)
+            if session is None:  # the store dropped it before: only its mark is left
+                await self._consolidation.fold(ref.tenant, ref.user, now)
+            else:
+                await self._consolidation.end(session, now)
         except LongTermUnavailable as error:
             log.error("a session waits for long-term memory: %s", error)
             return False
-        return await self._sessions.consolidated(ref, session.rev)
+        return await self._sessions.consolidated(ref, session.rev if session else 0)

@@ -44,6 +44,10 @@ class Consolidation:
                 await self._longterm.save_events(
                     tenant, user, (), history_summary=lambda current: history.with_gist(current, gist)
                 )
+        await self.fold(tenant, user, now)
+
+    async def fold(self, tenant: str, user: str, now: datetime) -> None:
+        """Of a session that nobody can read any more: what was saved of it goes into the file all the same."""
         await self._longterm.compact(tenant, user, now)
 
 

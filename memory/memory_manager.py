@@ -126,7 +126,7 @@ class MemoryManager:
             if message_id in known_ids(session):
                 return await self._change(ref, lambda live: live)
             # No lock and no snapshot is held while the language model thinks.
-            event = await self._understood(ref, entry, session)
+            event = await self._understood(ref, entry, session, now)
         appended = False
 
         def change(live: ShortTermMemory) -> ShortTermMemory:
@@ -273,11 +273,13 @@ class MemoryManager:
             changed = changed.model_copy(update={"state": "answering" if entry["role"] == "user" else "awaiting_input"})
         return changed
 
-    async def _understood(self, ref: ConversationRef, entry: Message, session: ShortTermMemory) -> MemoryEvent:
+    async def _understood(
+        self, ref: ConversationRef, entry: Message, session: ShortTermMemory, now: datetime
+    ) -> MemoryEvent:
         event = await self._processor.analyze_message(entry["message"], context.build(session, None))
         main = ref.agent == DEFAULT_AGENT and ref.conversation == MAIN
         name = entry["message_id"] if main else f"{ref.agent}/{ref.conversation}/{entry['message_id']}"
-        event = event.model_copy(update={"event_id": name})
+        event = event.model_copy(update={"event_id": name, "timestamp": now})
         if worth_saving(event, self._rules(ref.tenant).importance_threshold):
             await self.remember.save(ref.tenant, ref.user, [event])
         return event

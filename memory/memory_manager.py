@@ -8,10 +8,10 @@ import random
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
-from memory import context
+from memory import context, parts
 from memory.cleanup import Cleanup
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import AskForGist, Consolidation
@@ -19,7 +19,7 @@ from memory.errors import LongTermUnavailable, MemoryFault, SessionConflict, Ses
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.openings import Openings
-from memory.protocols import LongTerm, Sessions, Transcripts
+from memory.protocols import Analyst, LongTerm, Sessions, Transcripts
 from memory.remember import Remember
 from memory.session import append, known_ids, note_event, worth_saving
 from memory.surrogates import without_surrogates
@@ -30,14 +30,8 @@ log = logging.getLogger(__name__)
 _TRIES = 50  # saves of one session against writers in other processes; those of this process wait for each other
 
 
-class Analyst(Protocol):
-    """Classifies a message; EventProcessor is one."""
-
-    async def analyze_message(self, message: str, context: Mapping[str, Any] | None = None) -> MemoryEvent: ...
-
-
 class MemoryManager:
-    """With a configuration alone it makes its own stores and processor (`memory.factory`); each can be given.
+    """With a configuration alone it makes its own stores and processor (`memory.parts`); each can be given.
 
     `rules` gives a tenant's own rules, `ask_for_gist` asks a tenant's language model what a session was about; `clock`
     gives aware times. No call but `forget` raises because Redis or the disk is away: it goes on with a
@@ -56,19 +50,17 @@ class MemoryManager:
         ask_for_gist: AskForGist | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        from memory import factory  # it makes managers and so knows this class
-
         self._config = config
         self._clock = clock
         self._rules = rules or (lambda _: config.rules)
-        self._model = factory.make_model(config)
-        self._sessions = sessions or factory.make_sessions(config)
-        self._processor = processor or factory.make_processor(config, self._model)
+        self._model = parts.make_model(config)
+        self._sessions = sessions or parts.make_sessions(config)
+        self._processor = processor or parts.make_processor(config, self._model)
         # The gateway's turn uses these side by side.
-        self.longterm = longterm or factory.make_longterm(config, self._rules, clock)
-        self.transcripts = transcripts or factory.make_transcripts(config, clock)
+        self.longterm = longterm or parts.make_longterm(config, self._rules, clock)
+        self.transcripts = transcripts or parts.make_transcripts(config, clock)
         self.remember = Remember(self.longterm)
-        consolidation = Consolidation(self.longterm, ask=ask_for_gist or factory.make_gist(config, self._model))
+        consolidation = Consolidation(self.longterm, ask=ask_for_gist or parts.make_gist(config, self._model))
         self.openings = Openings(self.longterm, self.transcripts, consolidation, self._rules)
         self._cleanup = Cleanup(self._sessions, consolidation, self.remember, self.transcripts)
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -96,3 +96,9 @@ class Transcripts(Protocol):
     async def prune(self, tenant: str, before: datetime) -> int: ...
 
     async def forget(self, tenant: str, user: str) -> int: ...
+
+
+class Analyst(Protocol):
+    """Classifies a message; EventProcessor is one."""
+
+    async def analyze_message(self, message: str, context: Mapping[str, Any] | None = None) -> MemoryEvent: ...

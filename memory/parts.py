@@ -1,0 +1,77 @@
+"""The parts of a memory as a configuration names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from memory.config import MemoryConfig, MemoryRules
+from memory.consolidate import AskForGist
+from memory.long_term.json_files import JsonFiles
+from memory.models import Message
+from memory.protocols import Analyst, LongTerm, Sessions, Transcripts
+from memory.short_term.in_process import InProcessSessions
+from memory.transcripts import TranscriptFiles
+from processors.llm import Access
+from processors.models import Language
+from processors.summary import summarise_session
+
+if TYPE_CHECKING:
+    from processors.openrouter import OpenRouter
+
+Clock = Callable[[], datetime]
+
+IN_PROCESS_CONVERSATIONS = 500  # of a tenant, where nothing else is said: this process's memory is no Redis
+
+
+def make_sessions(config: MemoryConfig) -> Sessions:
+    if config.redis_url is None:
+        return InProcessSessions(max_conversations=config.max_conversations or IN_PROCESS_CONVERSATIONS)
+    # Who lives in one process needs no Redis library.
+    from memory.redis_client import connect
+    from memory.short_term.redis import RedisSessions
+
+    client = connect(config.redis_url, cluster=config.redis_cluster)
+    return RedisSessions(client, cluster=config.redis_cluster, max_conversations=config.max_conversations)
+
+
+def make_longterm(config: MemoryConfig, rules: Callable[[str], MemoryRules], clock: Clock) -> LongTerm:
+    return JsonFiles(
+        config.lm_base_path,
+        compression=config.lm_compression,
+        retention=lambda tenant: rules(tenant).retention,
+        clock=clock,
+    )
+
+
+def make_transcripts(config: MemoryConfig, clock: Clock) -> Transcripts:
+    return TranscriptFiles(config.transcripts, clock=clock)
+
+
+def make_model(config: MemoryConfig) -> OpenRouter | None:
+    """None without a key: the rules do what a model would."""
+    if config.openrouter_api_key is None:
+        return None
+    from processors.openrouter import OpenRouter
+
+    return OpenRouter()
+
+
+def make_processor(config: MemoryConfig, model: OpenRouter | None) -> Analyst:
+    from processors.event_processor import EventProcessor
+
+    return EventProcessor(config.openrouter_api_key, config.openrouter_model, config.openrouter_base_url, llm=model)
+
+
+def make_gist(config: MemoryConfig, model: OpenRouter | None) -> AskForGist | None:
+    if model is None:
+        return None
+    access = Access(
+        api_key=config.openrouter_api_key, base_url=config.openrouter_base_url, model=config.openrouter_model
+    )
+
+    async def ask(tenant: str, messages: Sequence[Message], before: str, language: Language | None) -> str:
+        return await summarise_session(model, access, messages, before, language)
+
+    return ask

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
 import multiprocessing
 import os
 import resource
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -409,20 +412,42 @@ class TestDiskAway:
     async def test_a_full_disk_is_one_clear_error_and_loses_nothing(self, store: JsonFiles, base: Path) -> None:
         await store.save_events(TENANT, USER, [event(0)])
         await store.save_events(TENANT, USER, [event(1)])
-        size = (base / TENANT / "line:U1.journal").stat().st_size
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, limits[1]))
-            with pytest.raises(LongTermUnavailable):
-                await store.save_events(TENANT, USER, [event(2)])
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            signal.signal(signal.SIGXFSZ, ignored)
-        assert (base / TENANT / "line:U1.journal").stat().st_size == size
+        lines = base / TENANT / "line:U1.journal"
+        before = contents(lines)
+        with no_file_over(len(before) + 100), pytest.raises(LongTermUnavailable):
+            await store.save_events(TENANT, USER, [event(2)])
+        assert contents(lines) == before
         assert await ids(store_on(base)) == ["e0", "e1"]
         await store.save_events(TENANT, USER, [event(2)])
         assert await ids(store) == ["e0", "e1", "e2"]
+
+    async def test_a_disk_too_full_for_the_file_leaves_file_and_journal_as_they_were(
+        self, store: JsonFiles, base: Path
+    ) -> None:
+        for n in range(20):
+            await store.save_events(TENANT, USER, [event(n, filler="x" * 500)])
+        before = {name: contents(base / TENANT / name) for name in ("line:U1.json", "line:U1.journal")}
+        with no_file_over(5000), pytest.raises(LongTermUnavailable):
+            await store.compact(TENANT, USER, NOW)
+        assert {name: contents(base / TENANT / name) for name in names(base / TENANT) if name[0] != "."} == before
+        assert len(await ids(store_on(base))) == 20
+
+
+@contextmanager
+def no_file_over(size: int) -> Iterator[None]:
+    """What a full disk does to a process: writes beyond this size fail."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
+
+
+def contents(path: Path) -> bytes:
+    return path.read_bytes()
 
 
 def _save_many(base: str, process: int) -> None:
@@ -438,6 +463,42 @@ def _save_many(base: str, process: int) -> None:
         await store.close()
 
     asyncio.run(run())
+
+
+def _save_for_ever(base: str, done: Connection) -> None:
+    async def run() -> None:
+        store = JsonFiles(base, clock=lambda: NOW)
+        for n in itertools.count():
+            await store.save_events(TENANT, USER, [event(n)])
+            done.send(n)
+            if n % 5 == 4:
+                await store.compact(TENANT, USER, NOW)
+
+    asyncio.run(run())
+
+
+class TestKilled:
+    async def test_what_was_saved_before_a_kill_is_there_once_after_it(self, base: Path) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        saved = -1
+        for until in (7, 12):
+            here, there = spawn.Pipe()
+            writer = spawn.Process(target=_save_for_ever, args=(str(base), there))
+            writer.start()
+            while (saved := await asyncio.to_thread(here.recv)) < until:
+                pass
+            writer.kill()
+            await asyncio.to_thread(writer.join, 10)
+            there.close()
+            while here.poll():
+                try:
+                    saved = here.recv()
+                except EOFError:
+                    break
+            here.close()
+            found = await ids(store_on(base))
+            assert set(found) >= {f"e{n}" for n in range(saved + 1)}
+            assert len(set(found)) == len(found)
 
 
 class TestManyWriters:

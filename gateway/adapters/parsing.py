@@ -122,19 +122,14 @@ def piece(text: str, offset: int | None, length: int | None) -> tuple[int, int] 
     or would cut a character in half."""
     if offset is None or length is None or offset < 0 or length <= 0:
         return None
-    if text.isascii() or max(text, default="") <= "\uffff":
-        return (offset, offset + length) if offset + length <= len(text) else None
-    start = _index(text, offset)
-    end = _index(text, offset + length)
-    return None if start is None or end is None else (start, end)
-
-
-def _index(text: str, units: int) -> int | None:
-    for index, character in enumerate(text):
-        if units <= 0:
-            return index if units == 0 else None
-        units -= 2 if character > "\uffff" else 1
-    return len(text) if units == 0 else None
+    units = text.encode("utf-16-le", "surrogatepass")
+    if 2 * (offset + length) > len(units):
+        return None
+    try:
+        start = len(units[: 2 * offset].decode("utf-16-le"))
+        return start, start + len(units[2 * offset : 2 * (offset + length)].decode("utf-16-le"))
+    except UnicodeDecodeError:
+        return None
 
 
 def without(text: str, places: Iterable[tuple[int, int]]) -> str:

@@ -7,7 +7,7 @@ import re
 from processors.models import Language
 from processors.normalise import normalise
 
-_IDS = re.compile(r"https?://\S+|\S+@\S+\.\w+|#\S+")
+_IDS = re.compile(r"https?://\S+|[^\s@]{1,64}@[^\s@]{1,100}|#\S+")
 _THAI = re.compile(r"[ก-ฺเ-๎]+")
 _LATIN = re.compile(r"[a-zà-ɏ]+")
 # Thai written in Latin letters. Words that are English words too (me, ma, gin) are left out.
@@ -17,6 +17,7 @@ _ROMANISED = frozenset({
     "krab", "krap", "krub", "krup", "kub", "laeo", "laew", "leaw", "maak", "maakk", "mai", "mak", "meua", "nai",
     "narak", "ngai", "noi", "nong", "nueng", "pai", "pee", "phi", "phom", "pom", "rai", "rao", "sabai", "sam",
     "sawaddee", "sawasdee", "sawasdeeka", "sawasdeekrub", "sawatdee", "sawatdeekrap", "song", "suay", "tamngai",
+    "tao", "ka",
     "taorai", "tee", "tham", "thao", "thaorai", "wasdee", "yangngai", "yung"
 })  # fmt: skip
 _CODES = re.compile(r"(?:^|\s)(?:cf|f)\s*\d", re.IGNORECASE)

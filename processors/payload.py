@@ -14,14 +14,14 @@ from processors.normalise import normalise
 _CURRENCY = {"บาท": "THB", "บ.": "THB", "฿": "THB", "thb": "THB", "baht": "THB", "$": "USD", "usd": "USD",
              "dollar": "USD", "dollars": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR",
              "£": "GBP", "gbp": "GBP", "pounds": "GBP"}  # fmt: skip
-_NUM = r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+_NUM = r"(?<![\d.,])(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)"
 _AMOUNT = re.compile(
     rf"([$€£฿])\s?{_NUM}|{_NUM}(?:\.-|\s)*\s?(บาท|บ\.|฿|thb\b|baht\b|usd\b|dollars?\b|eur\b|euros?\b|gbp\b|pounds\b)"
 )
 _PHONE = re.compile(
     r"(?<![\d,.])(?:\+66[- ]?|0)(?:[689]\d[- ]?\d{3}[- ]?\d{4}|[2-7]\d?[- ]?\d{3}[- ]?\d{3,4})(?![\d,])"
 )
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}")
 _ORDER = re.compile(
     r"(?:ออเดอร์|คำสั่งซื้อ|เลขที่สั่งซื้อ|order|booking|tracking|เลขพัสดุ|พัสดุ)\s*(?:number|no\.?|id|เลขที่|หมายเลข|ที่)?"
     r"\s*(?:is|คือ|:|#)?\s*#?\s*((?=[a-z-]*\d)[a-z0-9][a-z0-9-]{2,24})|#([a-z]{0,4}-?\d{2,})"

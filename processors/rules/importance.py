@@ -17,6 +17,8 @@ _CATEGORY = re.compile(
 )
 _BARE_YES = re.compile(r"^(?:จัดไป|จัดมา|เอา|รับ|สั่ง|ซื้อ|ตกลง|โอเค)?(?:อันนี้|ตัวนี้|เลย)?(?:ครับ|ค่ะ|คะ|คับ|จ้า|นะ|!|\s)*$")
 
+_BARE = 15  # characters: "อร่อยมาก" names an aspect and says no more than that it was good
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -56,6 +58,6 @@ def score(event_type: EventType, found: Found) -> float:
             if marks.get("aspect", 0) >= 2 and len(text) > 35:
                 return IMPORTANT
             negative = found.scores.get(EventType.COMPLAINT, 0) >= 3
-            return MODERATE if negative or marks.get("aspect") else LOW
+            return MODERATE if negative or (marks.get("aspect") and len(text) > _BARE) else LOW
         case _:
             return MINIMAL

@@ -1,0 +1,155 @@
+import time
+
+import pytest
+
+from processors.models import Band, EventType, band
+from processors.normalise import normalise, safe
+from processors.rules import Rules, default_rules
+
+RULES = default_rules()
+
+ODD = [
+    "", " ", "\n\n", "\x00", "\ud800", "a\udfffb", "👍🏽👨‍👩‍👧", "\u200b\u200d\ufeff", "\u202eمرحبا\u202c",
+    "ก" * 5000, "5" * 100,
+    "๑๒๓", "?" * 300, "ำ", "็", "{{}}", "<script>", "ＣＦ　２", "\U000e0001", "ๆๆๆ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "event_type"),
+    [
+        ("ราคาเท่าไหร่?", "INQUIRY"),
+        ("How does this work?", "INQUIRY"),
+        ("ดีมาก", "FEEDBACK"),
+        ("Not satisfied with service", "FEEDBACK"),
+        ("จองโต๊ะ", "REQUEST"),
+        ("Please help me with...", "REQUEST"),
+        ("สินค้าเสีย", "COMPLAINT"),
+        ("This doesn't work", "COMPLAINT"),
+        ("ซื้อ", "TRANSACTION"),
+        ("จ่ายเงิน", "TRANSACTION"),
+        ("Order #123", "TRANSACTION"),
+        ("ช่วยได้ไหม", "SUPPORT"),
+        ("I need assistance", "SUPPORT"),
+        ("ที่อยู่คือ...", "INFORMATION"),
+        ("My phone is...", "INFORMATION"),
+        ("สวัสดี", "GENERIC_EVENT"),
+        ("Thank you", "GENERIC_EVENT"),
+    ],
+)
+def test_the_examples_of_each_type_are_told_apart(text: str, event_type: str) -> None:
+    assert RULES.classify(text).event_type == event_type
+
+
+@pytest.mark.parametrize(
+    ("text", "never"),
+    [
+        ("เสื้อ", "TRANSACTION"),  # ซื้อ is not in it, but nearly
+        ("ดีเลย์", "FEEDBACK"),  # ดี
+        ("ของขวัญ", "REQUEST"),  # ขอ
+        ("ไม่เสีย", "COMPLAINT"),
+        ("ไม่มีปัญหา", "COMPLAINT"),
+        ("no problem", "COMPLAINT"),
+        ("not bad", "COMPLAINT"),
+        ("เสียงดี", "COMPLAINT"),  # เสีย
+        ("ตลาด", "COMPLAINT"),
+        ("orderly", "TRANSACTION"),
+        ("buyer", "TRANSACTION"),
+        ("helpful", "SUPPORT"),
+        ("ลงชื่อตรงไหน", "INFORMATION"),
+    ],
+)
+def test_a_word_inside_another_word_does_not_fire(text: str, never: str) -> None:
+    assert RULES.classify(text).event_type != never
+
+
+@pytest.mark.parametrize(
+    ("text", "event_type"),
+    [
+        ("CF 2 สีดำ", "TRANSACTION"),
+        ("cf เสื้อดำ 2", "TRANSACTION"),
+        ("ＣＦ ๒ แดง", "TRANSACTION"),
+        ("ขอ ๒ แก้วนะคะ", "TRANSACTION"),
+        ("I'd like to order two iced lattes", "TRANSACTION"),
+        ("โอนแล้วนะคะ 350 บาท", "TRANSACTION"),
+        ("อร่อยยยยยยมากกกกกก", "FEEDBACK"),
+        ("อ\u200bร่\u200bอย", "FEEDBACK"),
+        ("เเพงมาก", "FEEDBACK"),  # two sara e for one sara ae
+        ("เปิดกี่โมงอ่ะ", "INQUIRY"),
+        ("มีไซส์ L มั๊ยคะ", "INQUIRY"),
+        ("tao rai krub", "INQUIRY"),
+        ("ของที่ได้มาพังค่ะ", "COMPLAINT"),
+        ("ทำไมของยังไม่มาส่งสักที", "COMPLAINT"),
+        ("I was charged twice for one order", "COMPLAINT"),
+        ("my order is late", "COMPLAINT"),
+        ("ลืมรหัสผ่านทำไงดี", "SUPPORT"),
+        ("how do I reset my password", "SUPPORT"),
+        ("please cancel my order 5512", "REQUEST"),
+        ("can I change my delivery address", "REQUEST"),
+        ("ผมชื่อสมชาย เบอร์ 0812345678", "INFORMATION"),
+        ("I'm allergic to peanuts", "INFORMATION"),
+        ("555555", "GENERIC_EVENT"),
+        ("😀", "GENERIC_EVENT"),
+        ("sawasdee krub", "GENERIC_EVENT"),
+        ("ครับ", "GENERIC_EVENT"),
+    ],
+)
+def test_chat_spelling_codes_and_plain_sentences_are_understood(text: str, event_type: str) -> None:
+    assert RULES.classify(text).event_type == event_type
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("สวัสดีค่ะ", Band.MINIMAL),
+        ("thanks", Band.MINIMAL),
+        ("อร่อย", Band.LOW),
+        ("ร้านเปิดกี่โมงคะ", Band.MODERATE),
+        ("how much is a latte?", Band.MODERATE),
+        ("แพ้ถั่วค่ะ", Band.IMPORTANT),
+        ("my phone number is 0812345678", Band.IMPORTANT),
+        ("จองโต๊ะ 4 คน พรุ่งนี้", Band.IMPORTANT),
+        ("เสื้อที่ได้มาขาดค่ะ", Band.IMPORTANT),
+        ("CF 2 สีดำ", Band.CRITICAL),
+        ("I was charged twice, I want my money back", Band.CRITICAL),
+        ("โอนเงินไปแล้วแต่โดนโกง", Band.CRITICAL),
+    ],
+)
+def test_importance_follows_what_would_be_lost(text: str, expected: Band) -> None:
+    assert band(RULES.classify(text).importance) == expected
+
+
+@pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
+def test_any_text_has_a_verdict(text: str) -> None:
+    verdict = RULES.classify(text)
+    assert verdict.event_type in EventType
+    assert 0.0 <= verdict.importance <= 1.0
+
+
+def test_a_very_long_text_costs_no_more_than_a_long_one() -> None:
+    for text in ("ก" * 100_000, "สั่งของ " * 15_000, "a" * 100_000, "\u200b" * 100_000, "0" * 100_000):
+        started = time.process_time()
+        RULES.classify(text)
+        assert time.process_time() - started < 0.5
+
+
+def test_a_shops_own_keywords_decide() -> None:
+    own = Rules({EventType.COMPLAINT: ["น้ำแข็งละลาย", "melted"], EventType.REQUEST: ["ดี"]})
+    assert own.classify("น้ำแข็งละลายหมดเลยค่ะ").event_type == EventType.COMPLAINT
+    assert own.classify("it is MELTED").event_type == EventType.COMPLAINT
+    assert own.classify("smelted iron").event_type != EventType.COMPLAINT
+    assert own.classify("ดีเลย์").event_type != EventType.REQUEST
+    assert RULES.classify("น้ำแข็งละลาย").event_type != EventType.COMPLAINT
+
+
+def test_the_verdict_names_what_decided() -> None:
+    assert RULES.classify("ของพัง").rule == "COMPLAINT: ของพัง"
+    assert RULES.classify("กขค").rule == "no rule"
+
+
+def test_normalising_keeps_sara_am_whole_and_digits_plain() -> None:
+    assert normalise("น้ำ ๑๒๓") == "น้ำ 123"
+    assert normalise("น้ํา") == "น้ำ"
+    assert normalise("มากกกก!!!") == "มาก!"
+    assert normalise("ราคา 555 บาท") == "ราคา 555 บาท"
+    assert safe("a\ud800b\x00c") == "a\ufffdbc"

@@ -30,11 +30,13 @@ def unchanged(session: ShortTermMemory) -> ShortTermMemory:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A command's answer and what it does to the session. `silent`: neither goes into the history."""
+    """A command's answer and what it does to the session. `silent`: neither it nor its answer goes into the history.
+    `forgets_talk`: what was said before is not given back to later sessions."""
 
     answer: Answer
     change: Change = unchanged
-    silent: bool = False
+    silent: bool = True
+    forgets_talk: bool = False
 
 
 class Commands:
@@ -52,18 +54,18 @@ class Commands:
         word, _, rest = message.text[1:].partition(" ")
         name, argument = ALIASES.get(word, word.lower()), rest.strip().lower()
         if name == "start":
-            return Done(Answer(tenant.reply("welcome", language)))
+            return Done(Answer(tenant.reply("welcome", language)), silent=False)
         if name == "help":
-            return Done(Answer(text("help", language)), silent=True)
+            return Done(Answer(text("help", language)))
         if name == "reset":
-            return Done(Answer(text("reset", language)), _reset)
+            return Done(Answer(text("reset", language)), _reset, forgets_talk=True)
         if name == "language":
             return self._language(argument, language)
         if name == "mydata":
             return await self._mydata(ref, language)
         if name == "forget":
             return await self._forget(ref, argument, language)
-        return Done(Answer(text("unknown_command", language)), silent=True)
+        return Done(Answer(text("unknown_command", language)))
 
     def _language(self, argument: str, language: Tongue) -> Done:
         if argument in ("th", "thai", "ไทย", "ภาษาไทย"):
@@ -72,23 +74,23 @@ class Commands:
             return Done(Answer(text("language", "en")), lambda session: _set(session, "language", "en"))
         if argument == "auto":
             return Done(Answer(text("language_auto", language)), lambda session: _set(session, "language", None))
-        return Done(Answer(text("language_usage", language)), silent=True)
+        return Done(Answer(text("language_usage", language)))
 
     async def _mydata(self, ref: ConversationRef, language: Tongue) -> Done:
         known = await self._manager.longterm.load(ref.tenant, ref.user)
         if known is None or not (known.attributes or known.events or known.history_summary):
-            return Done(Answer(text("nothing_known", language)), silent=True)
+            return Done(Answer(text("nothing_known", language)))
         lines = [f"- {key}: {value}" for key, value in sorted(known.attributes.items())]
         if known.history_summary:
             lines.append(f"- {known.history_summary}")
         lines += [f"- {e.timestamp:%Y-%m-%d} {e.payload.get('original_message', '')}"[:200] for e in known.events[-10:]]
-        return Done(Answer("\n".join([text("known", language), "", *lines])), silent=True)
+        return Done(Answer("\n".join([text("known", language), "", *lines])))
 
     async def _forget(self, ref: ConversationRef, argument: str, language: Tongue) -> Done:
         if argument not in ("yes", "ใช่", "ยืนยัน"):
-            return Done(Answer(text("forget_ask", language)), silent=True)
+            return Done(Answer(text("forget_ask", language)))
         await self._manager.forget(ref.tenant, ref.user)
-        return Done(Answer(text("forgotten", language)), _blank, silent=True)
+        return Done(Answer(text("forgotten", language)), _blank)
 
 
 def _set(session: ShortTermMemory, name: str, value: str | None) -> ShortTermMemory:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -20,9 +21,11 @@ from gateway.errors import (
 )
 from gateway.inbox.base import Claim, Inbox
 from gateway.messages import Answer, Target
+from gateway.pacing import Limit, limits_for
 
 log = logging.getLogger(__name__)
 
+LONGEST_WAIT = 5.0  # seconds a turn sits out a pace limit; beyond that the conversation goes back into the queue
 TOKEN_LIFE = 60.0  # seconds: within it a reply token that is "spent" was spent by our own earlier call
 
 
@@ -80,7 +83,8 @@ class Courier:
         while not outbox.over:
             call, repeat = outbox.calls[outbox.next], outbox.flying
             outbox.flying = True
-            await self._record(claim, outbox)
+            limits = limits_for(outbox.target)
+            await self._record(claim, outbox, limits)
             try:
                 await sender.send(tenant, outbox.target, call)
             except TokenSpent as error:
@@ -113,9 +117,11 @@ class Courier:
                 return None  # the customer has left: there is nobody to answer
             except QuotaSpent:
                 return "the channel's monthly quota is used up"
-            except SendRetry:
+            except SendRetry as error:
                 outbox.flying = False  # it was certainly not taken
                 await self._record(claim, outbox)
+                if error.retry_after is not None:
+                    await self._inbox.hold(limits[-1:], error.retry_after)
                 raise
             outbox.next, outbox.flying = outbox.next + 1, False
             outbox.delivered += 1
@@ -125,6 +131,12 @@ class Courier:
         """Records that all went out, for when the end of the turn has to wait for something."""
         await self._record(claim, outbox)
 
-    async def _record(self, claim: Claim, outbox: Outbox) -> None:
-        if not await self._inbox.intent(claim, encode(outbox)):
-            raise ClaimLost(claim.conversation)
+    async def _record(self, claim: Claim, outbox: Outbox, limits: Sequence[Limit] = ()) -> None:
+        """Puts the outbox on record; with `limits`, once they let a call pass. Raises ClaimLost; SendRetry for a wait
+        that is too long to sit out."""
+        while (wait := await self._inbox.intent(claim, encode(outbox), limits)) != 0:
+            if wait is None:
+                raise ClaimLost(claim.conversation)
+            if wait > LONGEST_WAIT:
+                raise SendRetry("too much to say in this chat just now", wait)
+            await asyncio.sleep(wait)

@@ -116,7 +116,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _serve(door: app.Door, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], None]) -> int:
+async def serve(door: app.Door, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], None]) -> int:
     config = uvicorn.Config(
         door,
         host=host,
@@ -178,7 +178,7 @@ def serve_alone(host: str, port: int) -> int:
             tenants = _tenants(settings)
             watching = [tenants.watch(stop)] + ([server.supervise(stop)] if server else [])
             async with app.door(settings, tenants, url, key) as door, _beside(*watching):
-                return await _serve(
+                return await serve(
                     door, host, port, stop, lambda bound: log.info("serving on http://%s:%d", host, bound)
                 )
 
@@ -230,7 +230,7 @@ def run_all(host: str, port: int, workers: int) -> int:
                 watching.append(server.supervise(redis_stop))
             try:
                 async with app.door(settings, tenants, url, key) as door, _beside(*watching):
-                    code = await _serve(
+                    code = await serve(
                         door,
                         host,
                         port,

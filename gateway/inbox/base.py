@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Protocol
 
 from gateway.messages import InboundMessage
+from gateway.pacing import Limit
 from memory import keys
 from memory.keys import ConversationRef
 
@@ -94,12 +95,23 @@ class Inbox(Protocol):
         """Extends the leases; the conversations that are no longer ours."""
         ...
 
-    async def intent(self, claim: Claim, outbox: bytes) -> bool: ...
+    async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
+        """The right to send, asked for right before the first byte. 0.0: go, and `outbox` is on record; more: the seconds
+        to wait before asking again; None: the claim was lost."""
+        ...
+
+    async def may_pass(self, limits: Sequence[Limit]) -> bool:
+        """Whether something that can be left out (a typing sign) may go out now; then it counts."""
+        ...
+
+    async def hold(self, limits: Sequence[Limit], seconds: float) -> None:
+        """A platform said "not before": all workers keep to it."""
+        ...
 
     async def finish(
         self, claim: Claim, session: SessionWrite | None, dead: str | None = None
     ) -> tuple[Outcome, bytes | None]:
-        """With `dead` the batch goes to the dead letters with that reason. The bytes are a conflict's stored session."""
+        """With `dead` the batch goes to the dead letters with that reason. A conflict's bytes are the stored session."""
         ...
 
     async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:

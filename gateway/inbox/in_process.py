@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import re
 import time
 from collections import OrderedDict, deque
@@ -26,6 +27,7 @@ from gateway.inbox.base import (
     name_of,
 )
 from gateway.messages import InboundMessage
+from gateway.pacing import Limit
 
 _REV = re.compile(rb'\{"rev":(\d+)')
 SPARE_TRIES = 3  # beyond those allowed, for burying; a batch that kills even that worker is buried by the queue itself
@@ -54,6 +56,7 @@ class State:
     due: dict[str, int] = field(default_factory=dict)
     ready: OrderedDict[str, dict[str, int]] = field(default_factory=OrderedDict)  # tenant in turn -> since when
     leases: dict[str, int] = field(default_factory=dict)
+    paces: dict[str, float] = field(default_factory=dict)  # when a limit's bucket is empty again
     sessions: dict[str, bytes] = field(default_factory=dict)
     dead: list[tuple[str, str, int, InboundMessage]] = field(default_factory=list)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -124,12 +127,22 @@ class InProcessInbox:
                 lost.add(claim.conversation)
         return lost
 
-    async def intent(self, claim: Claim, outbox: bytes) -> bool:
+    async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
         if not self._holds(claim):
-            return False
-        self.state.conversations[claim.conversation].outbox = outbox
+            return None
         self.state.leases[claim.conversation] = self._now() + self._lease
-        return True
+        wait = self._pace(limits)
+        if wait == 0:
+            self.state.conversations[claim.conversation].outbox = outbox
+        return wait / 1000
+
+    async def may_pass(self, limits: Sequence[Limit]) -> bool:
+        return self._pace(limits) == 0
+
+    async def hold(self, limits: Sequence[Limit], seconds: float) -> None:
+        for limit in limits:
+            full = self._now() + max(0, int(seconds * 1000)) + limit.interval * (limit.burst - 1)
+            self.state.paces[limit.key] = max(full, self.state.paces.get(limit.key, 0))
 
     async def finish(
         self, claim: Claim, session: SessionWrite | None, dead: str | None = None
@@ -214,6 +227,17 @@ class InProcessInbox:
     def _holds(self, claim: Claim) -> bool:
         c = self.state.conversations.get(claim.conversation)
         return c is not None and c.holder == claim.token
+
+    def _pace(self, limits: Sequence[Limit]) -> int:
+        now, wait, empty = self._now(), 0.0, {}
+        for limit in limits:
+            at = max(now, self.state.paces.get(limit.key, 0))
+            wait = max(wait, at - now - limit.interval * (limit.burst - 1))
+            empty[limit.key] = at + limit.interval
+        if wait > 0:
+            return math.ceil(wait)
+        self.state.paces.update(empty)
+        return 0
 
     def _settle(self, name: str, now: int) -> None:
         s = self.state

@@ -1,7 +1,9 @@
--- ARGV: P, conversation, token, lease ms, outbox. The right to send, asked for right before the first byte: 1, or 0 when
--- somebody else holds the conversation by now. The record says what is about to go out.
+-- ARGV: P, conversation, token, lease ms, outbox, then the limits. The right to send, asked for right before the first
+-- byte: -1 when somebody else holds the conversation by now, else the milliseconds to wait before asking again; 0: go.
+-- The record says what is about to go out; it is not written as long as there is to wait.
 local P, conv = ARGV[1], ARGV[2]
-if redis.call('HGET', hash(conv), 'h') ~= ARGV[3] then return 0 end
-redis.call('HSET', hash(conv), 'o', ARGV[5])
+if redis.call('HGET', hash(conv), 'h') ~= ARGV[3] then return -1 end
 redis.call('ZADD', P .. ':lease', now_ms() + tonumber(ARGV[4]), conv)
-return 1
+local wait = pace(6)
+if wait == 0 then redis.call('HSET', hash(conv), 'o', ARGV[5]) end
+return wait

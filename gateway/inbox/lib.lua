@@ -73,3 +73,20 @@ local function entomb(P, conv, count, reason, tries, now)
       'tries', tries, 'at', now, 'message', string.match(letter, '\n(.*)$'))
   end
 end
+
+-- Limits stand in ARGV from there on: key, interval ms, burst of each. Milliseconds until all of them let one more pass;
+-- 0: it has passed, and is counted. A limit's key holds the time at which its bucket is empty again.
+local function pace(from)
+  local now, wait, empty = now_ms(), 0, {}
+  for i = from, #ARGV, 3 do
+    local interval, burst = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+    local at = math.max(now, tonumber(redis.call('GET', ARGV[i]) or 0))
+    wait = math.max(wait, at - now - interval * (burst - 1))
+    empty[#empty + 1] = {ARGV[i], at + interval}
+  end
+  if wait > 0 then return math.ceil(wait) end
+  for _, one in ipairs(empty) do
+    redis.call('SET', one[1], one[2], 'PX', math.ceil(one[2] - now) + 1000)
+  end
+  return 0
+end

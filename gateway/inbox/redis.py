@@ -1,4 +1,4 @@
-"""The inbox on plain Redis 7 and 8 or Valkey 8 and later: six scripts, no modules."""
+"""The inbox on plain Redis 7 and 8 or Valkey 8 and later: a few scripts, no modules."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ from gateway.inbox.base import (
     name_of,
 )
 from gateway.messages import InboundMessage, decode, encode
+from gateway.pacing import Limit
 from memory.short_term import lua
 
 INDEX = "cc:i:{0}"
+SCRIPTS = ("put", "claim", "beat", "intent", "finish", "fail", "pass", "hold")
 BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
 
 
@@ -56,7 +58,7 @@ class RedisInbox:
         self._lease_ms = int(lease * 1000)
         self._requests = itertools.count()
         self._scripts = {
-            name: client.register_script(source(name)) for name in ("put", "claim", "beat", "intent", "finish", "fail")
+            name: client.register_script(source(name)) for name in SCRIPTS
         }
         self._unanswered: str | None = None  # request id of a claim whose answer was lost
         self._waking: asyncio.Task[Any] | None = None
@@ -93,9 +95,17 @@ class RedisInbox:
             arguments += [claim.conversation, claim.token]
         return {claims[int(position)].conversation for position in await self._run("beat", arguments)}
 
-    async def intent(self, claim: Claim, outbox: bytes) -> bool:
-        arguments = [INDEX, claim.conversation, claim.token, self._lease_ms, outbox]
-        return bool(await self._run("intent", arguments))
+    async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
+        arguments = [INDEX, claim.conversation, claim.token, self._lease_ms, outbox, *_spread(limits)]
+        wait_ms = int(await self._run("intent", arguments))
+        return None if wait_ms < 0 else wait_ms / 1000
+
+    async def may_pass(self, limits: Sequence[Limit]) -> bool:
+        return not limits or bool(await self._run("pass", _spread(limits)))
+
+    async def hold(self, limits: Sequence[Limit], seconds: float) -> None:
+        if limits:
+            await self._run("hold", [max(0, int(seconds * 1000)), *_spread(limits)])
 
     async def finish(
         self, claim: Claim, session: SessionWrite | None, dead: str | None = None
@@ -149,8 +159,8 @@ class RedisInbox:
         await self._redis.aclose()
 
     async def _run(self, name: str, arguments: list[Any]) -> Any:
-        """Once more after a connection broke, which a restart of the server leaves in the pool: every script but `claim`
-        can be repeated without harm, and `claim` has its request id."""
+        """Once more after a connection broke, as a restart of the server leaves them in the pool: every script but
+        `claim` can be repeated without harm, and `claim` has its request id."""
         with _mapped():
             try:
                 return await self._scripts[name](args=arguments)
@@ -158,6 +168,10 @@ class RedisInbox:
                 if name == "claim":
                     raise
                 return await self._scripts[name](args=arguments)
+
+
+def _spread(limits: Sequence[Limit]) -> list[Any]:
+    return [value for limit in limits for value in (limit.key, limit.interval, limit.burst)]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from gateway.inbox.base import Inbox, Outcome, Policy, SessionWrite
 from gateway.inbox.in_process import InProcessInbox, State
 from gateway.inbox.redis import RedisInbox
 from gateway.messages import InboundMessage
+from gateway.pacing import Limit
 from memory.redis_client import connect
 
 AT_ONCE = Policy()
@@ -159,7 +160,7 @@ async def test_a_batch_stays_as_it_was_claimed(make_inbox: MakeInbox) -> None:
     await inbox.put([(message("e1"), AT_ONCE)])
     claim = await claim_one(inbox)
     await inbox.put([(message("e2"), AT_ONCE)])
-    assert await inbox.intent(claim, b"about to send")
+    assert await inbox.intent(claim, b"about to send") == 0.0
     await inbox.fail(claim, 0)
     again = await claim_one(inbox)
     assert [m.event_id for m in again.messages] == ["e1"]
@@ -205,7 +206,7 @@ async def test_a_dead_workers_conversation_is_taken_over_and_the_dead_one_can_do
     claim = await claim_one(dead)
     taken = await claim_one(alive)
     assert (taken.messages, taken.attempts) == (claim.messages, 2)
-    assert not await dead.intent(claim, b"too late")
+    assert await dead.intent(claim, b"too late") is None
     assert await dead.beat([claim]) == {claim.conversation}
     assert await dead.finish(claim, written(0)) == (Outcome.LOST, None)
     assert not await dead.fail(claim, 0)
@@ -257,3 +258,29 @@ async def test_a_waiting_worker_is_woken_by_a_message(make_inbox: MakeInbox) -> 
     await waiting
     assert loop.time() - started < 1.0
     assert len((await inbox.claim(1)).claims) == 1
+
+
+async def test_sends_keep_to_a_limit_over_all_workers(make_inbox: MakeInbox) -> None:
+    first, second = await make_inbox("1"), await make_inbox("2")
+    limit = (Limit("cc:pace:shop:main", 1000, 2),)
+    await first.put([(message("e1", "line:U1"), AT_ONCE), (message("e2", "line:U2"), AT_ONCE)])
+    one, two = await claim_one(first), await claim_one(second)
+    assert await first.intent(one, b"1", limit) == 0.0
+    assert await second.intent(two, b"1", limit) == 0.0
+    wait = await second.intent(two, b"2", limit)
+    assert wait is not None
+    assert 0.5 < wait <= 1.0
+    assert not await first.may_pass(limit)
+    await first.fail(two, 0)
+    assert (await claim_one(first)).outbox == b"1"  # what had to wait is not on record
+
+
+async def test_a_platforms_pause_holds_for_all_workers(make_inbox: MakeInbox) -> None:
+    first, second = await make_inbox("1"), await make_inbox("2")
+    limit = (Limit("cc:pace:shop:main", 40, 5),)
+    await first.hold(limit, 7)
+    await second.put([(message("e1"), AT_ONCE)])
+    wait = await second.intent(await claim_one(second), b"1", limit)
+    assert wait is not None
+    assert 6 < wait <= 7.1
+    assert await second.may_pass((Limit("cc:pace:shop:other", 40, 5),))

@@ -1,0 +1,33 @@
+"""How fast we may speak, over all workers together: one bucket per chat and per bot, asked with the right to send.
+
+Figures are Telegram's FAQ (a message a second in a chat, bursts pass; 20 a minute in a group; 30 a second for a bot) and
+LINE's 2000 a second for a channel, each a little below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.messages import Target
+from memory import keys
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One every `interval` ms on average, `burst` at once. Within any time T at most burst + T / interval pass."""
+
+    key: str
+    interval: float
+    burst: int
+
+
+def limits_for(target: Target) -> tuple[Limit, ...]:
+    """The whole channel's limit first, then the chat's."""
+    if target.platform == "telegram":
+        bot = Limit(keys.shared("pace", target.tenant, target.channel), 40, 5)
+        where = keys.shared("pace", target.tenant, target.channel, target.chat_id)
+        chat = Limit(where, 3200, 2) if target.group else Limit(where, 1000, 3)
+        return bot, chat
+    if target.platform == "line":
+        return (Limit(keys.shared("pace", target.tenant, target.channel), 0.55, 100),)
+    return ()

@@ -1,0 +1,144 @@
+"""A whole house in this process: a real server for the inbox, the platforms' stand-ins, HTTP and a worker.
+
+Only the processes are missing; those are started by tests/acceptance.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import aiogram  # noqa: F401 - seconds of loading, once and before any clock runs
+import linebot.v3.messaging  # noqa: F401
+import yaml
+
+from config.settings import Settings
+from config.tenants import Tenants
+from gateway import app
+from gateway.processes import serve
+from tests.standins.line import LineStandIn
+from tests.standins.line_model import LineChannel
+from tests.standins.openrouter import OpenRouterStandIn
+from tests.standins.telegram import TelegramStandIn
+
+LINE_SECRET, LINE_TOKEN = "line-secret-1", "line-token-1"
+TELEGRAM_TOKEN, TELEGRAM_SECRET = "1000001:first-test-bot", "telegram-secret-1"
+LLM_KEY = "sk-or-test-1"
+ADMIN_KEY = "test-admin-key"
+
+
+def shop(name: str = "Test Shop", **sections: Any) -> dict[str, Any]:
+    """A tenant's file with a LINE and a Telegram channel, which waits for no further message unless it says so."""
+    return {
+        "name": name,
+        "channels": {
+            "line-main": {"platform": "line", "channel_secret": LINE_SECRET, "channel_access_token": LINE_TOKEN},
+            "telegram-main": {
+                "platform": "telegram",
+                "bot_token": TELEGRAM_TOKEN,
+                "webhook_secret": TELEGRAM_SECRET,
+            },
+        },
+        "behaviour": {"debounce_ms": 0},
+    } | sections
+
+
+@dataclass
+class House:
+    settings: Settings
+    tenants: Tenants
+    line: LineStandIn
+    telegram: TelegramStandIn
+    llm: OpenRouterStandIn
+    url: str
+    redis_url: str
+
+    def line_hook(self, tenant: str = "shop", channel: str = "line-main") -> str:
+        return f"{self.url}/webhooks/line/{tenant}/{channel}"
+
+    def telegram_hook(self, tenant: str = "shop", channel: str = "telegram-main") -> str:
+        return f"{self.url}/webhooks/telegram/{tenant}/{channel}"
+
+    async def line_says(self, user: str, text: str, tenant: str = "shop") -> int:
+        """A LINE user writes; the webhook's status."""
+        return await self.line.deliver(self.line_hook(tenant), self.line.text_event(user, text))
+
+    async def telegram_says(self, chat: int, text: str, tenant: str = "shop") -> int:
+        update = self.telegram.text_update(chat, text)
+        return await self.telegram.deliver(self.telegram_hook(tenant), update, TELEGRAM_SECRET)
+
+    def line_shows(self, user: str) -> list[str]:
+        """What the customer has on the screen."""
+        return [one.text for one in self.line.delivered.get(user, [])]
+
+    def telegram_shows(self, chat: int) -> list[str]:
+        return [one.text for one in self.telegram.delivered.get(str(chat), [])]
+
+    async def quiet(self, patience: float = 30.0) -> None:
+        """Until nothing waits and nothing is in hand."""
+        client = app.inbox_client(self.settings, self.redis_url)
+        inbox = app.RedisInbox(client, "test")
+        try:
+            async with asyncio.timeout(patience):
+                while True:
+                    depth = await inbox.depth()
+                    if depth.ready + depth.due + depth.leased == 0:
+                        return
+                    await asyncio.sleep(0.01)
+        finally:
+            await inbox.close()
+
+
+@asynccontextmanager
+async def house(
+    tmp_path: Path,
+    redis_url: str,
+    tenants: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    llm_key: str | None = None,
+    line_channels: tuple[LineChannel, ...] = (),
+    telegram_tokens: tuple[str, ...] = (TELEGRAM_TOKEN,),
+    clock: app.Clock = app.utc_now,
+    **settings: Any,
+) -> AsyncIterator[House]:
+    folder = tmp_path / "config" / "tenants"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (tenants or {"shop": shop()}).items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(dict(content), allow_unicode=True), encoding="utf-8")
+    def seconds() -> float:
+        return clock().timestamp()
+
+    async with AsyncExitStack() as stack:
+        line = await stack.enter_async_context(LineStandIn(line_channels or (LineChannel(),), clock=seconds))
+        telegram = await stack.enter_async_context(TelegramStandIn(telegram_tokens, clock=seconds))
+        llm = await stack.enter_async_context(OpenRouterStandIn((LLM_KEY,)))
+        given = Settings(
+            redis_url=redis_url,
+            data_dir=tmp_path / "data",
+            config_dir=tmp_path / "config",
+            line_api_base=line.url,
+            line_data_api_base=line.data_url,
+            telegram_api_base=telegram.url,
+            openrouter_base_url=llm.url,
+            openrouter_api_key=llm_key,
+            admin_api_key=ADMIN_KEY,
+            shutdown_grace=5.0,
+        )
+        given = replace(given, **settings)
+        loaded = Tenants(given)
+        loaded.load()
+        stop = asyncio.Event()
+        bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        door = await stack.enter_async_context(app.door(given, loaded, redis_url, ADMIN_KEY, clock=clock))
+        run = await stack.enter_async_context(app.work(given, loaded, redis_url, clock=clock))
+        serving = asyncio.create_task(serve(door, "127.0.0.1", 0, stop, bound.set_result))
+        working = asyncio.create_task(run(stop))
+        try:
+            yield House(given, loaded, line, telegram, llm, f"http://127.0.0.1:{await bound}", redis_url)
+        finally:
+            stop.set()
+            await asyncio.gather(serving, working)

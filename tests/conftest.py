@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,41 +23,72 @@ def redis_url() -> Iterator[str]:
     """A real Redis-compatible server of this test run's own, empty before each test that uses it."""
     # Not pytest's own folder: a socket's path may be 107 bytes long and no longer.
     with tempfile.TemporaryDirectory(prefix="cc-", dir="/tmp") as folder:
-        socket = Path(folder) / "redis.sock"
-        server = subprocess.Popen(
-            [get_binary_path(), "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no"],
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            _wait_for(socket, server)
-            yield f"unix://{socket}"
-        finally:
-            server.terminate()
-            server.wait(10)
+        path = Path(folder) / "redis.sock"
+        with _server(folder, f"unix://{path}", "--port", "0", "--unixsocket", str(path)) as url:
+            yield url
 
 
-def _wait_for(socket: Path, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
+@pytest.fixture(scope="session")
+def redis_cluster_url() -> Iterator[str]:
+    """A cluster of one node, empty before each test that uses it: enough for a client to keep to the rules of slots."""
+    with tempfile.TemporaryDirectory(prefix="cc-", dir="/tmp") as folder:
+        port = str(_free_port())
+        options = ("--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes")
+        with _server(folder, f"redis://127.0.0.1:{port}", *options) as url, redis.Redis.from_url(url) as client:
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            _until(lambda: client.cluster("INFO")["cluster_state"] == "ok")
+            yield url
+
+
+@contextmanager
+def _server(folder: str, url: str, *options: str) -> Iterator[str]:
+    server = subprocess.Popen(
+        [get_binary_path(), *options, "--save", "", "--appendonly", "no"],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+    def answers() -> bool:
         assert server.poll() is None, "the server ended at its start"
         try:
-            with redis.Redis(unix_socket_path=str(socket), retry=None) as client:
-                client.ping()
-            return
+            with redis.Redis.from_url(url, retry=None) as client:
+                return bool(client.ping())
         except (redis.ConnectionError, FileNotFoundError):
-            time.sleep(0.01)
-    raise AssertionError("the server did not answer within 10 seconds")
+            return False
+
+    try:
+        _until(answers)
+        yield url
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline, "the server was not ready within 10 seconds"
+        time.sleep(0.01)
+
+
+def _free_port() -> int:
+    """Below 55536: a cluster node also takes the port 10000 above its own."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            if (port := int(probe.getsockname()[1])) < 55536:
+                return port
 
 
 @pytest.fixture(autouse=True)
 def no_key_stays_for_ever(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a test that leaves a key without a TTL that is not on the short list; the server is empty afterwards."""
     yield
-    if "redis_url" not in request.fixturenames:
-        return
-    with redis.Redis.from_url(request.getfixturevalue("redis_url")) as client:
-        lasting = [key for key in client.scan_iter(count=1000) if client.ttl(key) == -1 and not key.startswith(LASTING)]
-        client.flushall()
+    lasting: list[bytes] = []
+    for name in {"redis_url", "redis_cluster_url"} & set(request.fixturenames):
+        with redis.Redis.from_url(request.getfixturevalue(name)) as client:
+            found = client.scan_iter(count=1000)
+            lasting += [key for key in found if client.ttl(key) == -1 and not key.startswith(LASTING)]
+            client.flushall()
     assert lasting == []

@@ -192,12 +192,12 @@ class TestRedis(Contract):
         return RedisSessions(real)
 
 
-class TestRedisAsOnACluster(Contract):
-    """The index in a call of its own, as it must be where it lies in another slot."""
-
+class TestRedisCluster(Contract):
     @pytest.fixture
-    async def store(self, real: aioredis.Redis) -> Sessions:
-        return RedisSessions(real, cluster=True)
+    async def store(self, redis_cluster_url: str) -> AsyncIterator[Sessions]:
+        store = RedisSessions(connect(redis_cluster_url, cluster=True), cluster=True)
+        yield store
+        await store.close()
 
 
 class TestCap:

@@ -350,7 +350,7 @@ async def test_quick_replies_have_limits_in_graphemes(line: Line) -> None:
             line, "push", {"to": USER, "messages": [{"type": "text", "text": "?", "quickReply": {"items": items}}]}
         )
 
-    assert await push(13, "กำลังดำเนินการอยู่นะ") == 200  # 20 graphemes or fewer, more code points than shown
+    assert await push(13, "ดูเครื่องดื่มทั้งหมดที่นี่") == 200  # 26 code points, 15 graphemes
     assert await push(14, "a") == 400
     assert await push(1, "a" * 21) == 400
     assert await push(1, "") == 400

@@ -11,7 +11,7 @@ Details = list[dict[str, str]]
 
 TYPES = ("text", "textV2", "sticker", "image", "video", "audio", "location", "imagemap", "template", "flex", "coupon")
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([0-9A-Za-z_]{1,20})\}|[{}]")
-_MARK = re.compile(r"[\u0300-\u036f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u200d\ufe0f\U0001f3fb-\U0001f3ff]")
+_MARK = re.compile(r"[\u0300-\u036f\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u200d\ufe0f\U0001f3fb-\U0001f3ff]")
 
 
 def graphemes(text: str) -> int:

@@ -158,7 +158,7 @@ class TestSession:
         for n in range(25):
             session = await manager.add_message_to_context(TENANT, USER, str(n), role="bot")
         assert texts(session.history) == [str(n) for n in range(5, 25)]
-        times = [message["timestamp"] for message in session.history]
+        times = [datetime.fromisoformat(message["timestamp"]) for message in session.history]
         assert times == sorted(set(times))
 
     async def test_a_session_after_expiry_begins_with_what_was_remembered(

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.keys import ConversationRef
+from memory.models import LongTermMemory, Message, ShortTermMemory
+from memory.session import append, new_session, note_event, worth_saving
+from processors.models import EventType, MemoryEvent
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+REF = ConversationRef("store_001", "line:U1")
+
+
+def message(text: str, message_id: str | None = None, timestamp: str | None = None) -> Message:
+    made: Message = {"role": "user", "message": text}
+    if message_id:
+        made["message_id"] = message_id
+    if timestamp:
+        made["timestamp"] = timestamp
+    return made
+
+
+def fresh(*carried: Message, lm: LongTermMemory | None = None) -> ShortTermMemory:
+    return new_session(REF, "s1", lm, carried, NOW, 1800)
+
+
+def added(session: ShortTermMemory, *messages: Message, most: int = 20, now: datetime = NOW) -> ShortTermMemory:
+    return append(session, messages, max_messages=most, now=now, ttl=1800)
+
+
+def event(**payload: Any) -> MemoryEvent:
+    return MemoryEvent(event_type=EventType.INQUIRY, payload=payload, importance_score=0.5, timestamp=NOW)
+
+
+def test_a_new_session_begins_with_summary_attributes_and_preferences() -> None:
+    known = LongTermMemory(
+        tenant_id=REF.tenant,
+        user_id=REF.user,
+        attributes={"preferred_language": "en", "current_topic": "cake", "timezone": "Asia/Bangkok"},
+        history_summary="likes cake",
+    )
+    session = fresh(message("before"), lm=known)
+    assert session.summary == "likes cake"
+    assert session.variables == {
+        "preferred_language": "en",
+        "current_topic": "cake",
+        "preferences": {"timezone": "Asia/Bangkok"},
+    }
+    assert session.carried == [message("before")]
+    assert known.attributes["preferred_language"] == "en"
+
+
+def test_appending_leaves_the_session_that_was_given_as_it_was() -> None:
+    before = fresh()
+    after = added(before, message("a"))
+    assert [len(before.history), len(after.history)] == [0, 1]
+
+
+def test_if_nothing_is_new_the_same_session_comes_back_and_lives_no_longer() -> None:
+    session = added(fresh(), message("a", "1"))
+    assert added(session, message("a", "1"), now=NOW + timedelta(minutes=5)) is session
+
+
+def test_a_message_that_was_only_carried_over_moves_into_the_history() -> None:
+    session = added(fresh(message("x", "0"), message("a", "1")), message("a", "1"), message("b", "2"))
+    assert [one["message"] for one in session.carried] == ["x"]
+    assert [one["message"] for one in session.history] == ["a", "b"]
+
+
+def test_a_time_is_kept_unless_it_lies_in_the_future_or_before_the_last() -> None:
+    times = ("2026-03-01T08:00:00Z", "2026-03-01T07:00:00Z", "2027-01-01T00:00:00Z", "nonsense", None)
+    session = added(fresh(), *(message("x", None, time) for time in times))
+    assert [one["timestamp"] for one in session.history] == [
+        "2026-03-01T08:00:00Z",
+        "2026-03-01T08:00:00.001Z",
+        "2026-03-01T09:00:00Z",
+        "2026-03-01T09:00:00.001Z",
+        "2026-03-01T09:00:00.002Z",
+    ]
+
+
+@given(st.lists(st.lists(st.integers(0, 30), max_size=5), max_size=15), st.integers(1, 8))
+def test_every_message_is_appended_once_and_the_newest_are_kept(batches: list[list[int]], most: int) -> None:
+    session, order = fresh(), list[int]()
+    for batch in batches:
+        order += [n for n in dict.fromkeys(batch) if n not in order]
+        session = added(session, *(message(str(n), str(n)) for n in batch), most=most)
+    assert [int(one["message"]) for one in session.history] == order[-most:]
+    times = [datetime.fromisoformat(one["timestamp"]) for one in session.history]
+    assert times == sorted(set(times))
+
+
+@pytest.mark.parametrize(
+    ("before", "spoken", "after"),
+    [(None, "th", "th"), ("th", "en", "en"), ("th", "mixed", "th"), (None, "mixed", "mixed"), ("en", None, "en")],
+)
+def test_the_language_follows_what_is_spoken(before: str | None, spoken: str | None, after: str | None) -> None:
+    session = fresh().model_copy(update={"variables": {"preferred_language": before}})
+    assert note_event(session, event(language=spoken)).variables["preferred_language"] == after
+
+
+def test_the_topic_is_the_models_word_or_the_kind_of_message() -> None:
+    assert note_event(fresh(), event(details={"topic": "cake"})).variables["current_topic"] == "cake"
+    assert note_event(fresh(), event()).variables["current_topic"] == "inquiry"
+    small_talk = event().model_copy(update={"event_type": EventType.GENERIC_EVENT})
+    noted = note_event(note_event(fresh(), event()), small_talk)
+    assert (noted.variables["current_topic"], noted.last_intent) == ("inquiry", "GENERIC_EVENT")
+
+
+@pytest.mark.parametrize(
+    ("score", "threshold", "saved"),
+    [(0.5, 0.5, True), (0.49, 0.5, False), (0.9, 1.0, True), (0.89, 1.0, False), (0.0, 0.0, True)],
+)
+def test_what_is_worth_saving(score: float, threshold: float, saved: bool) -> None:
+    scored = event().model_copy(update={"importance_score": score})
+    assert worth_saving(scored, threshold) is saved

@@ -12,33 +12,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import os
 import platform
 import signal
-import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
-
-from gateway import redis_keeper
+from gateway import redis_keeper, redis_socket
 from gateway.errors import GatewayFault
+from gateway.redis_socket import Silent, ask
 
 log = logging.getLogger(__name__)
 
-_SOCKET_PATH_MAX = 103  # bytes with the closing NUL: 104 on macOS, 108 on Linux
 _START_PATIENCE = 15.0  # seconds without any answer; reading a long append-only file counts as an answer
 _WATCH_EVERY = 0.2
 _BACKOFF_MAX = 15.0
@@ -81,7 +73,7 @@ class EmbeddedRedis:
                 answer = self._attach()
                 if isinstance(answer, str):
                     return answer
-                if answer is _Silent.READING:
+                if answer is Silent.READING:
                     deadline = time.monotonic() + _START_PATIENCE
                 elif time.monotonic() > deadline:
                     raise EmbeddedRedisFault(
@@ -139,10 +131,10 @@ class EmbeddedRedis:
             os.close(self._lock)
         self._lock, self.owner = None, False
 
-    def _attach(self) -> str | _Silent:
+    def _attach(self) -> str | Silent:
         """The URL of the server that holds the lock, once it serves. Raises EmbeddedRedisFault if it isn't ours."""
         recorded = Path(os.fsdecode((self.home / "lock").read_bytes()))
-        answer = _ask(recorded) if recorded.name else _Silent.AWAY
+        answer = ask(recorded) if recorded.name else Silent.AWAY
         if isinstance(answer, str):
             if not (os.path.isdir(answer) and os.path.samefile(answer, self.home)):
                 raise EmbeddedRedisFault(f"the server at {recorded} serves {answer}, not {self.home}: end it first")
@@ -155,33 +147,18 @@ class EmbeddedRedis:
         self.url = f"unix://{quote(str(socket))}"
 
     def _choose_socket(self) -> Path:
-        """The path used before, so that other processes' clients find the next server; else a new one.
-
-        The name comes from the directory's device and inode: a copied data directory gets another.
-        """
+        """The path used before, so that other processes' clients find the next server; else a new one."""
         assert self._lock is not None
-        home = self.home.stat()
-        name = hashlib.sha256(f"{home.st_dev}:{home.st_ino}".encode()).hexdigest()[:16] + ".sock"
-        recorded = Path(os.fsdecode(os.pread(self._lock, 4096, 0)) or "-")
-        bases = [recorded.parent] if recorded.name == name and recorded.parent.is_dir() else []
-        runtime = os.environ.get("XDG_RUNTIME_DIR")
-        if runtime and Path(runtime).is_absolute() and Path(runtime).is_dir():
-            bases.append(Path(runtime, "chat-chat"))
-        bases += [Path(base, f"chat-chat-{os.geteuid()}") for base in dict.fromkeys((tempfile.gettempdir(), "/tmp"))]
-        refused = []
-        for base in bases:
-            socket = base / name
-            if len(os.fsencode(socket)) > _SOCKET_PATH_MAX:
-                refused.append(f"{base} is too long a path")
-            elif (why := _make_private(base)) is not None:
-                refused.append(why)
-            else:
-                os.ftruncate(self._lock, 0)
-                os.pwrite(self._lock, os.fsencode(socket), 0)
-                return socket
-        raise EmbeddedRedisFault(
-            f"no folder for the embedded server's socket: {'; '.join(refused)}; set XDG_RUNTIME_DIR"
-        )
+        recorded = Path(os.fsdecode(os.pread(self._lock, 4096, 0)))
+        try:
+            socket = redis_socket.choose(self.home, recorded)
+        except redis_socket.NoFolder as error:
+            raise EmbeddedRedisFault(
+                f"no folder for the embedded server's socket: {error}; set XDG_RUNTIME_DIR"
+            ) from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, os.fsencode(socket), 0)
+        return socket
 
     # -- the server's process ----------------------------------------------------------------------------------------
 
@@ -230,10 +207,10 @@ class EmbeddedRedis:
     def _await_answer(self, log_file: Path) -> None:
         assert self._keeper is not None
         deadline = time.monotonic() + _START_PATIENCE
-        while not isinstance(answer := _ask(self._socket), str):
+        while not isinstance(answer := ask(self._socket), str):
             if self._keeper.poll() is not None:
                 raise EmbeddedRedisFault(self._why_it_ended(log_file.read_text("utf-8", "replace")))
-            if answer is _Silent.READING:
+            if answer is Silent.READING:
                 deadline = time.monotonic() + _START_PATIENCE
             elif time.monotonic() > deadline:
                 raise EmbeddedRedisFault(f"the embedded server does not answer; see {log_file}, or set REDIS_URL")
@@ -296,45 +273,6 @@ def find_binary() -> Path:
     raise EmbeddedRedisFault(
         f"there is no embedded server for {system} {machine}: set REDIS_URL to a Redis 7+ or Valkey 8+ server"
     )
-
-
-class _Silent(Enum):
-    AWAY = "no server at the socket"
-    READING = "it reads its append-only file"
-
-
-def _ask(socket: Path) -> str | _Silent:
-    """The `dir` of the server at this socket once it serves."""
-    client = redis.Redis(
-        unix_socket_path=str(socket),
-        socket_timeout=2,
-        retry=Retry(NoBackoff(), 0),
-        decode_responses=True,
-        encoding_errors="surrogateescape",  # as Python keeps a path that is not UTF-8
-    )
-    try:
-        client.ping()
-        return str(client.config_get("dir")["dir"])
-    except redis.BusyLoadingError:
-        return _Silent.READING
-    except (redis.RedisError, OSError):
-        return _Silent.AWAY
-    finally:
-        client.close()
-
-
-def _make_private(folder: Path) -> str | None:
-    """Makes `folder` ours alone; else why not: in a shared /tmp somebody may have been there first."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            return f"{folder} belongs to somebody else"
-        if stat.S_IMODE(found.st_mode) != 0o700:
-            folder.chmod(0o700)
-    except OSError as error:
-        return f"{folder}: {error.strerror}"
-    return None
 
 
 async def _set_within(event: asyncio.Event, seconds: float) -> bool:

@@ -8,48 +8,34 @@ the SDK knows nothing of a deadline for the whole call, nor of a 402 that passes
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import orjson
-import tenacity
 
-from processors.breaker import Breaker
+from processors.attempts import Attempts
 from processors.ladder import LAST, Ladder, request_body
 from processors.llm import (
     Access,
     ChatRequest,
     Completion,
     LLMBadAnswer,
-    LLMError,
-    LLMNotConfigured,
-    LLMOutOfCredit,
-    LLMUnauthorized,
     LLMUnavailable,
     Usage,
 )
-from processors.openrouter_errors import FormatRefused, from_body, from_finish, from_sdk
+from processors.openrouter_errors import FormatRefused, from_body, from_finish
 from processors.structured import NotUsable, parse
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from openai._types import RequestOptions
 
-T = TypeVar("T")
-Call = Callable[[Access, dict[str, Any]], Awaitable[T]]
 _Chunks = AsyncGenerator[str, None]
 
 _PATH = "/chat/completions"
-_ATTEMPTS = 4
 _CONNECT = 5.0  # seconds
-_KEY_PAUSE = 300.0  # seconds that a refused key is left alone: it won't mend itself
-_CREDIT_PAUSE = 60.0
-_LONG = 20.0
 _CLIENTS = 1000
 
 
@@ -69,9 +55,8 @@ class OpenRouter:
         breaker_pause: float = 10.0,
     ) -> None:
         self._on_usage = on_usage
-        self._clock, self._sleep = clock, sleep
-        self._threshold, self._pause = breaker_threshold, breaker_pause
-        self._breakers: dict[tuple[str, str], Breaker] = {}
+        self._clock = clock
+        self._attempts = Attempts(clock, sleep, breaker_threshold, breaker_pause)
         self._ladder = Ladder()
         self._client: AsyncOpenAI | None = None
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
@@ -88,7 +73,7 @@ class OpenRouter:
         self._client = None
 
     async def complete(self, request: ChatRequest) -> Completion:
-        breaker = self._breaker(request.access)
+        breaker = self._attempts.breaker(request.access)
         try:
             async with asyncio.timeout(request.access.timeout):
                 if request.schema is None:
@@ -99,12 +84,12 @@ class OpenRouter:
             raise LLMUnavailable(f"no answer from the language model in {request.access.timeout:g} s") from None
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        breaker = self._breaker(request.access)
+        breaker = self._attempts.breaker(request.access)
         deadline = self._clock() + request.access.timeout
         body = request_body(request, stream=True, plain=self._ladder.is_plain(request.access.base_url))
         try:
             async with asyncio.timeout(request.access.timeout):
-                chunks, first = await self._retried(deadline, self._open, request.access, body)
+                chunks, first = await self._attempts.retried(deadline, self._open, request.access, body)
         except TimeoutError:
             breaker.failed("timeout")
             raise LLMUnavailable(f"no answer from the language model in {request.access.timeout:g} s") from None
@@ -112,7 +97,10 @@ class OpenRouter:
             yield first
             while True:
                 try:
-                    async with asyncio.timeout(max(0.0, deadline - self._clock())), self._watched(breaker):
+                    async with (
+                        asyncio.timeout(max(0.0, deadline - self._clock())),
+                        self._attempts.watched(request.access, under_way=True),
+                    ):
                         text = await anext(chunks, None)
                 except TimeoutError:
                     breaker.failed("timeout")
@@ -131,7 +119,7 @@ class OpenRouter:
         for plain in (self._ladder.is_plain(url), True):
             body = request_body(request, plain=plain)
             try:
-                return await self._retried(deadline, self._once, request.access, body)
+                return await self._attempts.retried(deadline, self._once, request.access, body)
             except FormatRefused as refused:
                 if plain or not refused.unknown_field:
                     raise
@@ -147,7 +135,7 @@ class OpenRouter:
         while True:
             body = request_body(request, rung=rung, plain=self._ladder.is_plain(access.base_url))
             try:
-                completion = await self._retried(deadline, self._once, access, body)
+                completion = await self._attempts.retried(deadline, self._once, access, body)
             except FormatRefused as refused:
                 if refused.unknown_field and not self._ladder.is_plain(access.base_url):
                     self._ladder.knows_no_extras(access.base_url)
@@ -171,7 +159,7 @@ class OpenRouter:
             return replace(completion, data=data)
 
     async def _once(self, access: Access, body: dict[str, Any]) -> Completion:
-        async with self._watched(self._breaker(access)):
+        async with self._attempts.watched(access):
             raw = await self._post(access, body)
             try:
                 answer = orjson.loads(raw)
@@ -204,7 +192,7 @@ class OpenRouter:
 
     async def _open(self, access: Access, body: dict[str, Any]) -> tuple[_Chunks, str]:
         """The stream, up to its first text: until then it may be tried again."""
-        async with self._watched(self._breaker(access)):
+        async with self._attempts.watched(access):
             chunks = self._texts(access, body)
             try:
                 return chunks, await anext(chunks)
@@ -244,66 +232,7 @@ class OpenRouter:
         if not some:
             raise from_finish(reason, "") or LLMUnavailable("the language model's answer is empty")
 
-    # -- around a call -------------------------------------------------------------------------------------------
-
-    async def _retried(self, deadline: float, call: Call[T], access: Access, body: dict[str, Any]) -> T:
-        """Tries again what may pass, as long as the wait (Retry-After, else growing with jitter) fits the deadline."""
-        backoff = tenacity.wait_random_exponential(multiplier=0.5, max=8)
-
-        def wait(state: tenacity.RetryCallState) -> float:
-            error = state.outcome.exception() if state.outcome else None
-            told = error.retry_after if isinstance(error, LLMError) else None
-            return told + 0.05 if told is not None else backoff(state)
-
-        def stop(state: tenacity.RetryCallState) -> bool:
-            return state.attempt_number >= _ATTEMPTS or self._clock() + state.upcoming_sleep >= deadline
-
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(lambda e: isinstance(e, LLMUnavailable) and not isinstance(e, _Open)),
-            wait=wait,
-            stop=stop,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        return await retrying(call, access, body)
-
-    @asynccontextmanager
-    async def _watched(self, breaker: Breaker) -> AsyncIterator[None]:
-        """Whatever the SDK raises leaves as LLMError, and the breaker hears how it went."""
-        if (left := breaker.refused_for()) is not None:
-            raise _Open(f"the language model is left alone for now: {breaker.reason}", left)
-        try:
-            try:
-                yield
-            except _sdk_errors() as error:
-                raise from_sdk(error) from None
-        except LLMUnavailable as error:
-            # A long Retry-After is the endpoint's own wish to be left alone.
-            pause = error.retry_after if error.retry_after and error.retry_after > _LONG else None
-            breaker.failed(str(error), at_once_for=pause)
-            raise
-        except LLMUnauthorized as error:
-            breaker.failed(str(error), at_once_for=_KEY_PAUSE)
-            raise
-        except LLMOutOfCredit as error:
-            breaker.failed(str(error), at_once_for=_CREDIT_PAUSE)
-            raise
-        except LLMError:
-            breaker.succeeded()  # it answered: it is there
-            raise
-        except BaseException:
-            breaker.gave_up()
-            raise
-        else:
-            breaker.succeeded()
-
-    def _breaker(self, access: Access) -> Breaker:
-        if not access.api_key:
-            raise LLMNotConfigured("no API key is set")
-        name = (access.base_url, hashlib.sha256(access.api_key.encode()).hexdigest())
-        if name not in self._breakers:
-            self._breakers[name] = Breaker(self._clock, threshold=self._threshold, pause=self._pause)
-        return self._breakers[name]
+    # -- the SDK -----------------------------------------------------------------------------------------------
 
     async def _post(self, access: Access, body: dict[str, Any]) -> bytes:
         return await self._for(access).post(_PATH, cast_to=bytes, body=body, options=_options(access))
@@ -348,10 +277,6 @@ class OpenRouter:
         return usage
 
 
-class _Open(LLMUnavailable):
-    """The circuit breaker is open: nothing was sent."""
-
-
 def _text(message: Any) -> str:
     content = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(content, list):  # some providers answer in parts
@@ -363,16 +288,6 @@ def _options(access: Access) -> RequestOptions:
     import httpx2
 
     return {"timeout": httpx2.Timeout(access.timeout, connect=min(_CONNECT, access.timeout))}
-
-
-@cache
-def _sdk_errors() -> tuple[type[Exception], ...]:
-    """What can come out of the SDK and what is under it. ValueError: JSON and Unicode errors in a stream."""
-    import aiohttp
-    import httpx2
-    import openai
-
-    return (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError)
 
 
 def _import_sdk() -> None:

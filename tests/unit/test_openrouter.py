@@ -255,6 +255,21 @@ async def test_a_stream_left_early_is_closed(standin: OpenRouterStandIn, llm: Op
     assert (await llm.complete(ask(standin))).text == "echo: hello"
 
 
+async def test_a_stream_under_way_goes_on_when_the_breaker_opens(standin: OpenRouterStandIn, waits: Waits) -> None:
+    llm = OpenRouter(sleep=waits, breaker_threshold=4)
+    standin.answers("a long answer in several pieces")
+    stream = llm.stream(ask(standin))
+    came = [await anext(stream)]
+    standin.next(*[error(503, "none")] * 4)
+    with pytest.raises(LLMUnavailable):
+        await llm.complete(ask(standin))
+    with pytest.raises(LLMUnavailable, match="left alone"):
+        await llm.complete(ask(standin))
+    came += [text async for text in stream]
+    assert "".join(came) == "a long answer in several pieces"
+    await llm.close()
+
+
 # -- structured answers
 
 

@@ -1,0 +1,120 @@
+"""Trying a call again, and knowing when not to: retries in a deadline, a circuit breaker for each key and address."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any, TypeVar
+
+import tenacity
+
+from processors.breaker import Breaker
+from processors.llm import (
+    Access,
+    LLMError,
+    LLMNotConfigured,
+    LLMOutOfCredit,
+    LLMUnauthorized,
+    LLMUnavailable,
+)
+from processors.openrouter_errors import from_sdk
+
+T = TypeVar("T")
+Call = Callable[[Access, dict[str, Any]], Awaitable[T]]
+
+_ATTEMPTS = 4
+_KEY_PAUSE = 300.0  # seconds that a refused key is left alone: it won't mend itself
+_CREDIT_PAUSE = 60.0
+_LONG = 20.0
+
+
+class _Open(LLMUnavailable):
+    """The circuit breaker is open: nothing was sent."""
+
+
+class Attempts:
+    """One instance a client. `clock` and `sleep` are asyncio's and time's, or a test's."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        threshold: int,
+        pause: float,
+    ) -> None:
+        self._clock, self._sleep = clock, sleep
+        self._threshold, self._pause = threshold, pause
+        self._breakers: dict[tuple[str, str], Breaker] = {}
+
+    async def retried(self, deadline: float, call: Call[T], access: Access, body: dict[str, Any]) -> T:
+        """Tries again what may pass, as long as the wait (Retry-After, else growing with jitter) fits the deadline."""
+        backoff = tenacity.wait_random_exponential(multiplier=0.5, max=8)
+
+        def wait(state: tenacity.RetryCallState) -> float:
+            error = state.outcome.exception() if state.outcome else None
+            told = error.retry_after if isinstance(error, LLMError) else None
+            return told + 0.05 if told is not None else backoff(state)
+
+        def stop(state: tenacity.RetryCallState) -> bool:
+            return state.attempt_number >= _ATTEMPTS or self._clock() + state.upcoming_sleep >= deadline
+
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(lambda e: isinstance(e, LLMUnavailable) and not isinstance(e, _Open)),
+            wait=wait,
+            stop=stop,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return await retrying(call, access, body)
+
+    @asynccontextmanager
+    async def watched(self, access: Access, *, under_way: bool = False) -> AsyncIterator[None]:
+        """Whatever the SDK raises leaves as LLMError, and the breaker hears how it went. What is `under_way` (a stream)
+        goes on whatever the breaker says by now."""
+        breaker = self.breaker(access)
+        if not under_way and (left := breaker.refused_for()) is not None:
+            raise _Open(f"the language model is left alone for now: {breaker.reason}", left)
+        try:
+            try:
+                yield
+            except _sdk_errors() as error:
+                raise from_sdk(error) from None
+        except LLMUnavailable as error:
+            # A long Retry-After is the endpoint's own wish to be left alone.
+            pause = error.retry_after if error.retry_after and error.retry_after > _LONG else None
+            breaker.failed(str(error), at_once_for=pause)
+            raise
+        except LLMUnauthorized as error:
+            breaker.failed(str(error), at_once_for=_KEY_PAUSE)
+            raise
+        except LLMOutOfCredit as error:
+            breaker.failed(str(error), at_once_for=_CREDIT_PAUSE)
+            raise
+        except LLMError:
+            breaker.succeeded()  # it answered: it is there
+            raise
+        except BaseException:
+            breaker.gave_up()
+            raise
+        else:
+            breaker.succeeded()
+
+    def breaker(self, access: Access) -> Breaker:
+        if not access.api_key:
+            raise LLMNotConfigured("no API key is set")
+        name = (access.base_url, hashlib.sha256(access.api_key.encode()).hexdigest())
+        if name not in self._breakers:
+            self._breakers[name] = Breaker(self._clock, threshold=self._threshold, pause=self._pause)
+        return self._breakers[name]
+
+
+@cache
+def _sdk_errors() -> tuple[type[Exception], ...]:
+    """What can come out of the SDK and what is under it. ValueError: JSON and Unicode errors in a stream."""
+    import aiohttp
+    import httpx2
+    import openai
+
+    return (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError)

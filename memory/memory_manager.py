@@ -54,15 +54,15 @@ class MemoryManager:
         self._clock = clock
         self._rules = rules or (lambda _: config.rules)
         self._model = parts.make_model(config)
-        self._sessions = sessions or parts.make_sessions(config)
         self._processor = processor or parts.make_processor(config, self._model)
         # The gateway's turn uses these side by side.
+        self.sessions = sessions or parts.make_sessions(config)
         self.longterm = longterm or parts.make_longterm(config, self._rules, clock)
         self.transcripts = transcripts or parts.make_transcripts(config, clock)
         self.remember = Remember(self.longterm)
         consolidation = Consolidation(self.longterm, ask=ask_for_gist or parts.make_gist(config, self._model))
         self.openings = Openings(self.longterm, self.transcripts, consolidation, self._rules)
-        self._cleanup = Cleanup(self._sessions, consolidation, self.remember, self.transcripts)
+        self._cleanup = Cleanup(self.sessions, consolidation, self.remember, self.transcripts)
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
 
     async def get_or_create_session_context(
@@ -146,7 +146,7 @@ class MemoryManager:
         ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
         now = self._clock()
         try:
-            session = await self._sessions.load(ref)
+            session = await self.sessions.load(ref)
             if session is None or session.expired(now):
                 return context.build(None, None)
         except SessionsUnavailable as error:
@@ -161,7 +161,7 @@ class MemoryManager:
 
     async def count_expired_sessions(self, tenant_id: str | None = None) -> int:
         """How many sessions a clean-up would look at now. Raises SessionsUnavailable."""
-        refs = self._sessions.expired(self._clock(), limit=1_000_000)
+        refs = self.sessions.expired(self._clock(), limit=1_000_000)
         return len([ref async for ref in refs if tenant_id in (None, ref.tenant)])
 
     async def cleanup_expired_sessions(self, tenant_id: str | None = None) -> int:
@@ -191,7 +191,7 @@ class MemoryManager:
         failed: list[MemoryFault] = []
         receipt["waiting_events"] = self.remember.drop(tenant_id, user_id)
         try:  # the live session first: nobody writes on from it what is removed next
-            receipt["sessions"] = await self._sessions.forget(tenant_id, user_id)
+            receipt["sessions"] = await self.sessions.forget(tenant_id, user_id)
         except SessionsUnavailable as error:
             failed.append(error)
         try:
@@ -203,10 +203,28 @@ class MemoryManager:
             raise failed[0]
         return receipt
 
+    async def rejoin(self, ref: ConversationRef) -> None:
+        """Appends to the live session what the transcript has and it lacks: what was said while the session's store was
+        away. Without a live session there is nothing to do: the next one begins with the transcript's tail.
+
+        Raises MemoryFault.
+        """
+        stored = await self._sessions.load(ref)
+        if stored is None or stored.expired(self._clock()):
+            return
+        rules = self._rules(ref.tenant)
+        said = await self._transcripts.tail(ref, rules.max_messages)
+        await self._change(
+            ref,
+            lambda live: append(
+                live, said, max_messages=rules.max_messages, now=self._clock(), ttl=rules.sm_ttl
+            ),
+        )
+
     async def close(self) -> None:
         await self.remember.flush()
         await self.longterm.close()
-        await self._sessions.close()
+        await self.sessions.close()
         if self._model is not None:
             await self._model.close()
 
@@ -215,7 +233,7 @@ class MemoryManager:
     async def _open(self, ref: ConversationRef, now: datetime) -> ShortTermMemory:
         """The session to be changed, read only: nothing is saved yet."""
         try:
-            stored = await self._sessions.load(ref)
+            stored = await self.sessions.load(ref)
         except SessionsUnavailable as error:
             log.error("a minimal session: %s", error)
             stored = None
@@ -236,7 +254,7 @@ class MemoryManager:
             for attempt in range(_TRIES):
                 now = self._clock()
                 try:
-                    stored = await self._sessions.load(ref)
+                    stored = await self.sessions.load(ref)
                 except SessionsUnavailable as error:
                     log.error("a minimal session: %s", error)
                     return change(await self.openings.open_session(ref, None, now, session_id=session_id))
@@ -245,7 +263,7 @@ class MemoryManager:
                 if changed is stored:
                     return changed
                 try:
-                    saved = await self._sessions.save(ref, changed, ttl)
+                    saved = await self.sessions.save(ref, changed, ttl)
                 except SessionsUnavailable as error:
                     log.error("a session is not saved: %s", error)
                     return changed

@@ -18,13 +18,19 @@ class Sessions(Protocol):
     """
 
     async def load(self, ref: ConversationRef) -> ShortTermMemory | None:
-        """The stored session, also one that is past `expires_at` but still in its grace; None when there is none."""
+        """The stored session, also one that is past `expires_at` but still in its grace; None when there is none. What
+        can't be read is set aside and counts as none."""
         ...
 
     async def save(self, ref: ConversationRef, session: ShortTermMemory, ttl: float) -> bool:
         """Stores it with `rev` + 1 if the stored `rev` is still `session.rev` (0: nothing stored or an expired one
         replaced by a new session: pass the old one's rev). Value, TTL (`ttl` seconds and the grace, 0: none) and the
         mark for clean-up in one atomic step. False: somebody else wrote; load again."""
+        ...
+
+    async def used(self, ref: ConversationRef) -> None:
+        """Whoever writes a session in a step of their own, past `save`, calls this after it: the tenant's least
+        recently written session goes when there are more than the cap allows."""
         ...
 
     async def delete(self, ref: ConversationRef) -> bool: ...

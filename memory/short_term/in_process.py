@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
@@ -13,8 +12,6 @@ from memory import keys
 from memory.keys import ConversationRef
 from memory.models import ShortTermMemory
 from memory.short_term import codec
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -70,6 +67,9 @@ class InProcessSessions:
         while self._cap and len(sessions) > self._cap:
             sessions.popitem(last=False)
         return True
+
+    async def used(self, ref: ConversationRef) -> None:
+        """Nobody writes past `save` here."""
 
     async def delete(self, ref: ConversationRef) -> bool:
         return self._find(ref) is not None and self._remove(ref)

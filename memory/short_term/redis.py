@@ -69,10 +69,6 @@ class RedisSessions:
         return bool(saved)
 
     async def used(self, ref: ConversationRef) -> None:
-        """Notes that this conversation was written just now, and drops the tenant's oldest above the cap.
-
-        Whoever writes a session in a script of their own calls this after it; with no cap it does nothing.
-        """
         if not self._cap:
             return
         order = keys.shared("i", "used", ref.tenant)

@@ -214,6 +214,13 @@ class TestCap:
                 left = [await store.load(ref) is not None for ref in (first, second, third, elsewhere)]
                 assert left == [True, False, True, True]
 
+    async def test_a_session_written_by_a_script_of_its_own_counts_too(self, real: aioredis.Redis) -> None:
+        store = RedisSessions(real, max_conversations=1)
+        await store.save(REF, session(), 1800)
+        await real.set(keys.session(SIDE), codec.encode(session(SIDE), 1), ex=60)
+        await store.used(SIDE)
+        assert [await store.load(REF) is not None, await store.load(SIDE) is not None] == [False, True]
+
 
 class TestStoredForm:
     async def test_a_session_is_one_string_key_with_a_ttl_of_at_most_an_hour_more(self, real: aioredis.Redis) -> None:

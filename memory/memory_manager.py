@@ -209,16 +209,14 @@ class MemoryManager:
 
         Raises MemoryFault.
         """
-        stored = await self._sessions.load(ref)
+        stored = await self.sessions.load(ref)
         if stored is None or stored.expired(self._clock()):
             return
         rules = self._rules(ref.tenant)
-        said = await self._transcripts.tail(ref, rules.max_messages)
+        said = await self.transcripts.tail(ref, rules.max_messages)
         await self._change(
             ref,
-            lambda live: append(
-                live, said, max_messages=rules.max_messages, now=self._clock(), ttl=rules.sm_ttl
-            ),
+            lambda live: append(live, said, max_messages=rules.max_messages, now=self._clock(), ttl=rules.sm_ttl),
         )
 
     async def close(self) -> None:

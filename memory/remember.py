@@ -32,19 +32,24 @@ class Remember:
     async def save(self, tenant: str, user: str, events: Sequence[MemoryEvent]) -> bool:
         """Saves the events and what they tell of the person; False: they wait for the disk.
         Events that are saved already change nothing."""
-        events = [*self._pending.pop((tenant, user), ()), *events]
-        if not events:
+        key = (tenant, user)
+        waiting = self._pending.get(key, [])  # they stay there until they are saved: this call may be cancelled
+        batch = [*waiting, *events]
+        if not batch:
             return True
         try:
             known = await self._longterm.load(tenant, user)
             ids = {event.event_id for event in known.events if event.event_id} if known else set()
-            new = [event for event in events if event.event_id not in ids]
+            new = [event for event in batch if event.event_id not in ids]
             if new:
                 await self._write(tenant, user, new)
         except LongTermUnavailable as error:
-            log.error("%d events wait for long-term memory: %s", len(events), error)
-            self._keep(tenant, user, events)
+            log.error("%d events wait for long-term memory: %s", len(batch), error)
+            self._keep(key, events)
             return False
+        still = [event for event in self._pending.pop(key, ()) if event not in waiting]
+        if still:
+            self._pending[key] = still
         return True
 
     async def _write(self, tenant: str, user: str, events: Sequence[MemoryEvent]) -> None:
@@ -77,9 +82,8 @@ class Remember:
         """Forgets what waits for this user; how much that was."""
         return len(self._pending.pop((tenant, user), ()))
 
-    def _keep(self, tenant: str, user: str, events: list[MemoryEvent]) -> None:
-        kept = [*events, *self._pending.pop((tenant, user), ())][-MAX_PENDING_OF_USER:]
-        self._pending[tenant, user] = kept
+    def _keep(self, key: tuple[str, str], events: Sequence[MemoryEvent]) -> None:
+        self._pending[key] = [*self._pending.pop(key, ()), *events][-MAX_PENDING_OF_USER:]
         while self.waiting() > MAX_PENDING:
             oldest = next(iter(self._pending))
             log.error("%d events are given up: too many wait for the disk", len(self._pending.pop(oldest)))

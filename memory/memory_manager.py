@@ -214,10 +214,13 @@ class MemoryManager:
             return
         rules = self._rules(ref.tenant)
         said = await self.transcripts.tail(ref, rules.max_messages)
-        await self._change(
-            ref,
-            lambda live: append(live, said, max_messages=rules.max_messages, now=self._clock(), ttl=rules.sm_ttl),
-        )
+
+        def rejoined(live: ShortTermMemory) -> ShortTermMemory:
+            known = known_ids(live)  # what was carried over from earlier sessions stays there
+            missing = [message for message in said if message.get("message_id") not in (None, *known)]
+            return append(live, missing, max_messages=rules.max_messages, now=self._clock(), ttl=rules.sm_ttl)
+
+        await self._change(ref, rejoined)
 
     async def close(self) -> None:
         await self.remember.flush()

@@ -495,6 +495,21 @@ class TestAway:
         assert len(context["important_events"]) == 1
         assert await manager.cleanup_expired_sessions() == 0
 
+    async def test_what_was_said_meanwhile_joins_the_live_session_once(
+        self, manager: MemoryManager, config: MemoryConfig, clock: Clock, scorer: Scorer
+    ) -> None:
+        ref = ConversationRef(*WHO)
+        await manager.rejoin(ref)
+        await manager.add_message_to_context(TENANT, USER, "earlier")
+        clock.pass_by(minutes=40)
+        await manager.add_message_to_context(TENANT, USER, "before")
+        away = manager_of(config, clock, scorer, sessions=Away())
+        await away.add_message_to_context(TENANT, USER, "meanwhile")
+        for _ in range(2):
+            await manager.rejoin(ref)
+        session = await manager.get_or_create_session_context(TENANT, USER, "s")
+        assert [texts(session.carried), texts(session.history)] == [["earlier"], ["before", "meanwhile"]]
+
     async def test_while_the_disk_is_full_events_wait_and_are_saved_once_afterwards(
         self, config: MemoryConfig, clock: Clock, scorer: Scorer
     ) -> None:

@@ -15,6 +15,8 @@ from gateway.rendering.text import scrub
 
 RULE = "──────────"
 _BULLETS = "•◦▪"
+_MAX_INDENT = 16  # columns; a phone shows about forty, and every line of the source repeats it
+_MAX_NAMES = 2_000  # characters of a table's names, repeated
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 
 
@@ -86,7 +88,7 @@ class Writer(Pen):
                     self.block(token)
                     marker = next(self.lists[-1]) + " "
                     self.decorate(marker)
-                    self._push(_Prefix(" " * len(marker)))
+                    self._push(_Prefix(" " * min(len(marker), 4)))
                     self.at_marker = True
                 case "list_item_close":
                     self._pop()
@@ -142,6 +144,8 @@ class Writer(Pen):
                 self.begin(prefix.mark)
 
     def _push(self, prefix: _Prefix) -> None:
+        if len(self.indent) >= _MAX_INDENT:
+            prefix.text = ""
         self.prefixes.append(prefix)
         self.indent += prefix.text
 
@@ -189,8 +193,12 @@ class Writer(Pen):
     def _records(self, rows: Table) -> None:
         """One line a row, as columns don't fit a phone: `• Latte — hot: 60 · iced: 70`, and `• Latte — 60` of two."""
         header, body = rows[0], rows[1:]
-        plain = len(header) <= 2 or not body
-        title = [cell for cell in (header if plain else header[:1]) if cell.content]
+        # Names are repeated with each row, within reason.
+        plain = len(header) <= 2 or sum(len(name.content) for name in header) * len(body) > _MAX_NAMES or not body
+        filled_columns = {at for row in body for at, cell in enumerate(row) if cell.content}
+        title = [
+            name for at, name in enumerate(header) if name.content and (plain or at == 0 or at not in filled_columns)
+        ]
         with self.marked(Mark("bold")):
             for at, cell in enumerate(title):
                 self.decorate(" — " if at else "")
@@ -212,13 +220,6 @@ class Writer(Pen):
                     self.inline(name.children or [])
                     self.decorate(": ")
                 self.inline(cell.children or [])
-        # Names of columns that no row fills are shown all the same.
-        if not plain:
-            used = {at for row in body for at, cell in enumerate(row) if cell.content}
-            for at, name in enumerate(header):
-                if at and at not in used and name.content:
-                    self.decorate(" · ")
-                    self.inline(name.children or [])
 
 
 def _numbers(tokens: Sequence[Token], position: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ from markdown_it.rules_inline import StateInline, image, link
 from markdown_it.rules_inline.state_inline import Delimiter
 from markdown_it.token import Token
 
-_DEEPEST = 20  # levels: a list counts two, a quote one
+_DEEPEST = 12  # levels: a list counts two, a quote one
 _BRACKET_MISSES = 500  # in one document; each may cost a look at the whole paragraph
 
 # Scripts that put no space between words.
@@ -95,6 +95,11 @@ def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
+def _not_quoted(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A line without `>` ends a quote. The standard takes it in, level by level, which also takes long."""
+    return silent and state.parentType == "blockquote"
+
+
 def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """The standard drops cells beyond the header's and takes the sentence below the table for a row."""
     if not table(state, start, end, True):
@@ -137,6 +142,7 @@ def _make_parser() -> MarkdownIt:
     parser.enable(["table", "strikethrough"])
     parser.disable(["reference", "lheading", "code", "html_block", "html_inline"])
     parser.block.ruler.before("table", "too_deep", _too_deep)
+    parser.block.ruler.before("table", "not_quoted", _not_quoted, {"alt": ["blockquote"]})
     parser.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
     parser.inline.ruler.at("emphasis", _emphasis)
     parser.inline.ruler.at("link", _bounded(link, "["))

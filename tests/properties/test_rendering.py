@@ -47,8 +47,14 @@ marks = st.sampled_from(
         "\n  ",
         "\n    ",
         "1. ",
+        "\n|a|\n|-|\n|",
+        "---",
+        "](https://x.io/",
+        "\u200b",
+        "\u200d",
+        "\ufe0f",
+        "\u0e31",
     ]
-    + ["\n|a|\n|-|\n|", "---", "](https://x.io/", "\u200b", "\u200d", "\ufe0f", "\u0e31"]
 )
 noise = st.lists(st.one_of(words, marks), max_size=60).map("".join)
 anything = st.text(max_size=200)
@@ -60,9 +66,21 @@ def documents(draw: st.DrawFn) -> str:
     inline = st.lists(st.one_of(words, words, noise.map(lambda text: text[:20])), min_size=1, max_size=8).map(" ".join)
     plain = st.lists(words, min_size=1, max_size=12).map("".join)
     shapes = st.sampled_from(
-        ["{}", "# {}", "**{}**", "- {}\n- *{}*\n  - {}", "3. {}\n4. {}\n\n   {}", "> {}\n> > **{}**\n\n{}"]
-        + ["| {} | {} |\n|---|--:|\n| {} | {} | {} |", "```python\n{}\n  {}\n```", "[{}](https://x.io/{}) ~~{}~~"]
-        + ["**{} `{}` {}**", "- > {}\n  > ```\n  > {}\n  > ```", "---\n{}", "**_{}_** `{}` <b>{}</b>"]
+        [
+            "{}",
+            "# {}",
+            "**{}**",
+            "- {}\n- *{}*\n  - {}",
+            "3. {}\n4. {}\n\n   {}",
+            "> {}\n> > **{}**\n\n{}",
+            "| {} | {} |\n|---|--:|\n| {} | {} | {} |",
+            "```python\n{}\n  {}\n```",
+            "[{}](https://x.io/{}) ~~{}~~",
+            "**{} `{}` {}**",
+            "- > {}\n  > ```\n  > {}\n  > ```",
+            "---\n{}",
+            "**_{}_** `{}` <b>{}</b>",
+        ]
     )
     blocks = []
     for shape in draw(st.lists(shapes, max_size=8)):
@@ -216,6 +234,10 @@ HOSTILE = {
     "tags": "<a " * 33_000,
     "references": "&a" * 50_000,
     "tables": "|a|\n|-|\nx\n" * 9_000,
+    "long names": "|a|" + "b" * 50_000 + "|c|\n|-|-|-|\n" + "|1|2|3|\n" * 6_000,
+    "many names": ("|" + "b" * 20 + "|b|c|\n|-|-|-|\n" + "|1|2|3|\n" * 80 + "\n") * 140,
+    "long markers": "123456789. " * 5 + "a\n" * 50_000,
+    "long quotes": "> " * 20 + "a\n" * 50_000,
     "wide table": "|" + "a|" * 24_000 + "\n|" + "-|" * 24_000,
     "marks": "a" + "\u0301" * 99_999,
     "marked marks": "a" + "*\u0301*" * 33_000,

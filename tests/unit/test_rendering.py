@@ -57,7 +57,7 @@ def test_an_answer_looks_as_the_example_shows(path: Path) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert ["cafe_en", "cafe_th", "code", "nested_lists", "tables"] == [path.stem for path in EXAMPLES]
+    assert [path.stem for path in EXAMPLES] == ["cafe_en", "cafe_th", "code", "nested_lists", "tables"]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_there_are_examples() -> None:
 )
 def test_nothing_to_see_is_no_message(nothing: str) -> None:
     shown = (render_line(nothing), render_telegram(nothing), render_terminal(nothing, 80, True))
-    assert (["**"], 1) == (shown[0], len(shown[1])) if nothing == "**" else shown == ([], [], "")
+    assert (shown[0], len(shown[1])) == (["**"], 1) if nothing == "**" else shown == ([], [], "")
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,12 @@ def test_nothing_to_see_is_no_message(nothing: str) -> None:
         ("1. a\n2. b\n\n1. c", "1. a\n2. b\n\n1. c"),
         ("|a|b|\n|-|-|\n|1|2|3|", "a — b\n• 1 — 2 · 3"),
         ("|a|b|c|\n|-|-|-|", "a — b — c"),
-        ("|a|b|c|\n|-|-|-|\n|1||3|", "a\n• 1 — c: 3 · b"),
+        ("|a|b|c|\n|-|-|-|\n|1||3|", "a — b\n• 1 — c: 3"),
         ("> a\n\nb", "> a\n\nb"),
+        ("> a\nb", "> a\nb"),
+        ("- > a\n  b", "• > a\n  b"),
         ("- a\n\n  b\n- c", "• a\n\n  b\n• c"),
-        (">" * 30 + "a", "> " * 20 + ">" * 10 + "a"),
+        (">" * 30 + "a", "> " * 8 + ">" * 18 + "a"),
     ],
 )
 def test_line_shows(source: str, text: str) -> None:
@@ -152,11 +154,11 @@ def test_telegram_shows(source: str, text: str, entities: list[str]) -> None:
 
 def test_telegram_offsets_count_utf16_units() -> None:
     [piece] = render_telegram("😊 **ลาเต้ 😊** [x](https://example.com/y)\n\n```py\nz\n```")
-    assert [
+    assert piece.entities == [
         {"type": "bold", "offset": 3, "length": 8},
         {"type": "text_link", "offset": 12, "length": 1, "url": "https://example.com/y"},
         {"type": "pre", "offset": 15, "length": 1, "language": "py"},
-    ] == piece.entities
+    ]
 
 
 @pytest.mark.parametrize(
@@ -185,8 +187,8 @@ def test_a_long_answer_is_cut_where_a_reader_pauses(source: str, limit: int, pie
 
 
 def test_the_platforms_limits_are_the_defaults() -> None:
-    assert [4096, 904] == [utf16_len(piece.text) for piece in render_telegram("😊" * 2500)]
-    assert [5000, 1000] == [utf16_len(piece) for piece in render_line("😊" * 3000)]
+    assert [utf16_len(piece.text) for piece in render_telegram("😊" * 2500)] == [4096, 904]
+    assert [utf16_len(piece) for piece in render_line("😊" * 3000)] == [5000, 1000]
 
 
 def test_an_entity_that_is_cut_goes_on_in_the_next_message() -> None:
@@ -197,7 +199,7 @@ def test_an_entity_that_is_cut_goes_on_in_the_next_message() -> None:
 
 def test_a_message_with_too_many_entities_is_cut_before_they_are_ignored() -> None:
     pieces = render_telegram(" ".join(["**b**"] * 250))
-    assert [100, 100, 50] == [len(piece.entities) for piece in pieces]
+    assert [len(piece.entities) for piece in pieces] == [100, 100, 50]
     assert " ".join(["b"] * 250) == " ".join(piece.text for piece in pieces)
 
 
@@ -205,19 +207,20 @@ def test_long_addresses_do_not_make_a_request_too_large() -> None:
     pieces = render_telegram(" ".join([f"[b](https://example.com/{'x' * 1900})"] * 50))
     sizes = [len(json.dumps({"text": piece.text, "entities": piece.entities})) for piece in pieces]
     assert max(sizes) < 16_384
-    assert 50 == sum(len(piece.entities) for piece in pieces)
+    assert sum(len(piece.entities) for piece in pieces) == 50
 
 
 def test_bubbles_are_packed_five_to_a_call() -> None:
-    assert [["1", "2", "3", "4", "5"], ["6"]] == pack_line(["1", "2", "3", "4", "5", "6"])
-    assert [] == pack_line([])
+    assert pack_line(["1", "2", "3", "4", "5", "6"]) == [["1", "2", "3", "4", "5"], ["6"]]
+    assert pack_line([]) == []
 
 
 def test_the_terminal_shows_styles_as_colours() -> None:
-    assert "\x1b[1ma\x1b[0m \x1b[3mb\x1b[0m \x1b[9mc\x1b[0m \x1b[36md\x1b[0m" == render_terminal(
-        "**a** *b* ~~c~~ `d`", None, True
+    assert (
+        render_terminal("**a** *b* ~~c~~ `d`", None, True)
+        == "\x1b[1ma\x1b[0m \x1b[3mb\x1b[0m \x1b[9mc\x1b[0m \x1b[36md\x1b[0m"
     )
-    assert "\x1b[1ma\x1b[0m\n\x1b[1mb\x1b[0m" == render_terminal("**a\nb**", None, True)
+    assert render_terminal("**a\nb**", None, True) == "\x1b[1ma\x1b[0m\n\x1b[1mb\x1b[0m"
 
 
 @pytest.mark.parametrize(
@@ -255,4 +258,4 @@ def test_a_label_is_cut_between_graphemes(label: str, n: int, cut: str) -> None:
 
 
 def test_utf16_length_counts_code_units() -> None:
-    assert (1, 2, 3) == (utf16_len("a"), utf16_len("😊"), utf16_len("น้ำ"))
+    assert (utf16_len("a"), utf16_len("😊"), utf16_len("น้ำ")) == (1, 2, 3)

@@ -10,7 +10,9 @@ import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +21,15 @@ from redis.exceptions import RedisError
 
 from config.settings import Settings
 from config.tenants import Tenant, Tenants
-from gateway.adapters.base import Received, Receiver, Sender
+from gateway.adapters.base import Received, Sender
 from gateway.adapters.line import LineReceiver
 from gateway.adapters.telegram import TelegramReceiver
+from gateway.bot_names import BotNames
 from gateway.dead_letters import DeadLetters
 from gateway.errors import InboxUnavailable
+from gateway.inbox.base import Inbox
 from gateway.inbox.redis import RedisInbox
+from gateway.inbox.spool import MOST
 from gateway.intake import Intake
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
@@ -34,15 +39,22 @@ from memory.redis_client import connect
 
 if TYPE_CHECKING:
     from gateway.cleanup import Cleanup
+    from gateway.turn import Turn
     from memory.memory_manager import MemoryManager
 
 log = logging.getLogger(__name__)
+
+Clock = Callable[[], datetime]  # aware times
 
 ALIVE = "cc:workers"  # who is alive: worker → time of the last heartbeat, seconds since 1970
 GONE_AFTER = 15.0  # seconds without a heartbeat
 
 
-def memory_config(settings: Settings, redis_url: str) -> MemoryConfig:
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def memory_config(settings: Settings, redis_url: str | None) -> MemoryConfig:
     return MemoryConfig(
         redis_url=redis_url,
         redis_cluster=settings.redis_cluster,
@@ -66,10 +78,6 @@ def inbox_client(settings: Settings, redis_url: str) -> Redis:
     return connect(redis_url, cluster=settings.redis_cluster, retries=0)
 
 
-def receivers() -> dict[str, Receiver]:
-    return {"line": LineReceiver(), "telegram": TelegramReceiver()}
-
-
 class Door:
     """The HTTP side: webhooks take the short way, everything else goes to the API."""
 
@@ -87,25 +95,49 @@ class Door:
 
 
 @asynccontextmanager
-async def door(settings: Settings, tenants: Tenants, redis_url: str, admin_key: str) -> AsyncIterator[Door]:
-    """The ASGI application of `serve`. Importing it imports no platform's SDK."""
+async def door(
+    settings: Settings, tenants: Tenants, redis_url: str, admin_key: str, *, clock: Clock = utc_now
+) -> AsyncIterator[Door]:
+    """The ASGI application of `serve`. It loads no platform's SDK as long as the inbox can be reached."""
+    from gateway.fallback import Fallback
+    from gateway.inbox.away import SafeInbox
+    from gateway.inbox.spool import Spool
     from gateway.routes import api
     from gateway.routes.auth import Keys
 
     client = inbox_client(settings, redis_url)
     inbox = RedisInbox(client, "serve")
+    manager = memory_of(settings, tenants, redis_url, clock=clock)
     metrics = Metrics()
+    names = BotNames(client, tenants)
+
+    def turn_over(own: Inbox, stack: AsyncExitStack) -> Turn:
+        minimal = memory_of(settings, tenants, None, clock=clock)
+        stack.push_async_callback(minimal.close)
+        senders = senders_of(settings, stack)
+        return turn_of(settings, tenants, own, minimal, senders, stack, clock=clock)
+
+    fallback = Fallback(turn_over, settings.shutdown_grace)
+    safe = SafeInbox(inbox, Spool(settings.data_dir / "spool"), fallback.take, manager.rejoin)
 
     async def ready() -> dict[str, Any]:
         try:
             async with asyncio.timeout(2):
                 depth = await inbox.depth()
         except (InboxUnavailable, TimeoutError) as error:
-            return {"status": "down", "redis": str(error) or "no answer"}
+            spooled = {"spooled": await safe.spooled(), "spool_holds": MOST}
+            state = "degraded" if spooled["spooled"] < MOST else "down"
+            return {"status": state, "redis": str(error) or "no answer", **spooled}
         waiting = {"ready": depth.ready, "due": depth.due, "leased": depth.leased, "dead": depth.dead}
         return {"status": "ok", "queue": waiting, "tenants": len(tenants.all())}
 
-    webhooks = Webhooks(tenant_of=tenants.get, receivers=receivers(), intake=Intake(inbox, metrics), metrics=metrics)
+    webhooks = Webhooks(
+        tenant_of=tenants.get,
+        receivers={"line": LineReceiver(), "telegram": TelegramReceiver(names.of)},
+        intake=Intake(safe, metrics),
+        metrics=metrics,
+        clock=lambda: clock().timestamp(),
+    )
     application = api.build(
         keys=Keys(admin_key, tenants.all),
         metrics=metrics,
@@ -113,9 +145,15 @@ async def door(settings: Settings, tenants: Tenants, redis_url: str, admin_key: 
         statuses=tenants.status,
         version=version("chat-chat"),
     )
+    stop = asyncio.Event()
+    beside = [asyncio.create_task(safe.watch(stop)), asyncio.create_task(names.watch(stop))]
     try:
         yield Door(webhooks, application)
     finally:
+        stop.set()
+        await fallback.close()
+        await asyncio.gather(*beside)
+        await manager.close()
         await inbox.close()
 
 
@@ -132,49 +170,51 @@ def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRu
     return rules
 
 
-def memory_of(settings: Settings, tenants: Tenants, redis_url: str) -> MemoryManager:
+def memory_of(settings: Settings, tenants: Tenants, redis_url: str | None, *, clock: Clock = utc_now) -> MemoryManager:
+    """Over Redis, or with sessions in this process where no URL is given."""
     from memory.memory_manager import MemoryManager
 
     config = memory_config(settings, redis_url)
-    return MemoryManager(config, rules=rules_of(tenants, config))
+    return MemoryManager(config, rules=rules_of(tenants, config), clock=clock)
 
 
-@asynccontextmanager
-async def work(
-    settings: Settings, tenants: Tenants, redis_url: str, *, concurrency: int = 64, lease: float = 10.0
-) -> AsyncIterator[Callable[[asyncio.Event], Coroutine[Any, Any, None]]]:
-    """A worker, as what runs it until an event is set: turns, and the Telegram bots it polls."""
+def senders_of(settings: Settings, stack: AsyncExitStack) -> dict[str, Sender]:
+    """The platforms' senders; their SDKs are loaded when first used."""
     from gateway.adapters.line_sender import LineSender
-    from gateway.adapters.telegram_polling import poll
     from gateway.adapters.telegram_sender import TelegramSender
-    from gateway.adapters.terminal import TerminalSender
+
+    senders: dict[str, Sender] = {"line": LineSender(settings), "telegram": TelegramSender(settings)}
+    for sender in senders.values():
+        stack.push_async_callback(sender.close)
+    return senders
+
+
+def turn_of(
+    settings: Settings,
+    tenants: Tenants,
+    inbox: Inbox,
+    manager: MemoryManager,
+    senders: Mapping[str, Sender],
+    stack: AsyncExitStack,
+    *,
+    clock: Clock = utc_now,
+) -> Turn:
     from gateway.commands import Commands
     from gateway.per_tenant import PerTenant
-    from gateway.pollers import Offsets, Pollers
     from gateway.responder import Responder
     from gateway.turn import Turn
-    from gateway.worker import Worker
     from processors.event_processor import EventProcessor
     from processors.models import EventType
     from processors.openrouter import OpenRouter
 
-    name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
-    client = inbox_client(settings, redis_url)
-    inbox = RedisInbox(client, name, lease=lease)
-    manager = memory_of(settings, tenants, redis_url)
     model = OpenRouter()
-    telegram = TelegramSender(settings)
-    senders: dict[str, Sender] = {
-        "line": LineSender(settings),
-        "telegram": telegram,
-        "terminal": TerminalSender(client),
-    }
+    stack.push_async_callback(model.close)
     processors = PerTenant(
         lambda tenant: EventProcessor(
             llm=model, keywords={EventType(kind): words for kind, words in tenant.keywords.items()}
         )
     )
-    turn = Turn(
+    return Turn(
         tenant_of=tenants.get,
         inbox=inbox,
         senders=senders,
@@ -183,45 +223,79 @@ async def work(
         commands=Commands(manager),
         manager=manager,
         enable_memory=settings.enable_memory,
+        clock=clock,
     )
-    metrics = Metrics()
-    intake, offsets = Intake(inbox, metrics), Offsets(client)
 
-    async def alive() -> None:
-        pipe = client.pipeline(transaction=False)
-        pipe.zadd(ALIVE, {name: time.time()}).zremrangebyscore(ALIVE, 0, time.time() - 3600)
-        with contextlib.suppress(RedisError):  # the heartbeat itself says when Redis is away
-            await pipe.execute()
 
-    async def poll_bot(tenant: Tenant, channel: str, stop: asyncio.Event) -> None:
-        async def handle(messages: Sequence[InboundMessage]) -> None:
-            await intake.keep(tenant, channel, Received(tuple(messages)))
+@asynccontextmanager
+async def work(
+    settings: Settings,
+    tenants: Tenants,
+    redis_url: str,
+    *,
+    concurrency: int = 64,
+    lease: float = 10.0,
+    clock: Clock = utc_now,
+) -> AsyncIterator[Callable[[asyncio.Event], Coroutine[Any, Any, None]]]:
+    """A worker, as what runs it until an event is set: turns, and the Telegram bots it polls."""
+    from gateway.adapters.telegram_polling import poll
+    from gateway.adapters.telegram_sender import TelegramSender
+    from gateway.adapters.terminal import TerminalSender
+    from gateway.pollers import Offsets, Pollers
+    from gateway.worker import Worker
 
-        await poll(tenant, channel, telegram, handle, stop, offset_store=offsets)
+    async with AsyncExitStack() as stack:
+        name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+        client = inbox_client(settings, redis_url)
+        inbox = RedisInbox(client, name, lease=lease)
+        stack.push_async_callback(inbox.close)
+        manager = memory_of(settings, tenants, redis_url, clock=clock)
+        stack.push_async_callback(manager.close)
+        senders = senders_of(settings, stack)
+        senders["terminal"] = TerminalSender(client)
+        turn = turn_of(settings, tenants, inbox, manager, senders, stack, clock=clock)
+        telegram = senders["telegram"]
+        assert isinstance(telegram, TelegramSender)
+        metrics = Metrics()
+        intake, offsets, names = Intake(inbox, metrics), Offsets(client), BotNames(client, tenants)
 
-    pollers = Pollers(client, tenants, poll_bot)
-    worker = Worker(inbox, turn, concurrency=concurrency, lease=lease, grace=settings.shutdown_grace, on_alive=alive)
+        async def alive() -> None:
+            pipe: Any = client.pipeline(transaction=False)
+            pipe.zadd(ALIVE, {name: time.time()}).zremrangebyscore(ALIVE, 0, time.time() - 3600)
+            with contextlib.suppress(RedisError):  # the heartbeat itself says when Redis is away
+                await pipe.execute()
 
-    async def run(stop: asyncio.Event) -> None:
-        warming = asyncio.create_task(_warm(tenants, senders))
-        polling = asyncio.create_task(pollers.run(stop), name="pollers")
-        try:
-            await worker.run(stop)
-        finally:
-            stop.set()
-            warming.cancel()
-            await asyncio.gather(polling, warming, return_exceptions=True)
+        async def poll_bot(tenant: Tenant, channel: str, stop: asyncio.Event) -> None:
+            async def handle(messages: Sequence[InboundMessage]) -> None:
+                await intake.keep(tenant, channel, Received(tuple(messages)))
 
-    try:
+            receiver = TelegramReceiver(names.of)
+            count = partial(intake.count, tenant, channel)
+            await poll(tenant, channel, telegram, handle, stop, offset_store=offsets, receiver=receiver, count=count)
+
+        pollers = Pollers(client, tenants, poll_bot)
+        worker = Worker(
+            inbox, turn, concurrency=concurrency, lease=lease, grace=settings.shutdown_grace, on_alive=alive
+        )
+
+        async def run(stop: asyncio.Event) -> None:
+            beside = [
+                asyncio.create_task(_warm(tenants, senders)),
+                asyncio.create_task(names.learn(telegram.username, stop)),
+                asyncio.create_task(names.watch(stop)),
+            ]
+            polling = asyncio.create_task(pollers.run(stop), name="pollers")
+            try:
+                await worker.run(stop)
+            finally:
+                stop.set()
+                for task in beside:
+                    task.cancel()
+                await asyncio.gather(polling, *beside, return_exceptions=True)
+                with contextlib.suppress(RedisError):
+                    await client.zrem(ALIVE, name)
+
         yield run
-    finally:
-        with contextlib.suppress(RedisError):
-            await client.zrem(ALIVE, name)
-        for sender in senders.values():
-            await sender.close()
-        await model.close()
-        await manager.close()
-        await inbox.close()
 
 
 async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
@@ -237,12 +311,14 @@ async def any_worker(client: Redis) -> bool:
 
 
 @asynccontextmanager
-async def tidy(settings: Settings, tenants: Tenants, redis_url: str) -> AsyncIterator[Cleanup]:
+async def tidy(
+    settings: Settings, tenants: Tenants, redis_url: str, *, clock: Clock = utc_now
+) -> AsyncIterator[Cleanup]:
     """The clean-up, for `chat-chat cleanup` and the schedule of `run`."""
     from gateway.cleanup import Cleanup
 
     client = inbox_client(settings, redis_url)
-    manager = memory_of(settings, tenants, redis_url)
+    manager = memory_of(settings, tenants, redis_url, clock=clock)
     inbox = RedisInbox(client, "cleanup")
     try:
         yield Cleanup(client, tenants, manager, DeadLetters(client, inbox))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 from redis.asyncio import Redis
@@ -34,11 +35,11 @@ class DeadLetters:
 
     async def list(self, tenant: str, limit: int = 100) -> list[DeadLetter]:
         """The newest first."""
-        rows = await self._redis.xrevrange(dead_key(tenant), count=limit)
+        rows: Any = await self._redis.xrevrange(dead_key(tenant), count=limit)
         return [_letter(tenant, id_, fields) for id_, fields in rows]
 
     async def get(self, tenant: str, id_: str) -> DeadLetter | None:
-        rows = await self._redis.xrange(dead_key(tenant), id_, id_)
+        rows: Any = await self._redis.xrange(dead_key(tenant), id_, id_)
         return _letter(tenant, *rows[0]) if rows else None
 
     async def retry(self, letter: DeadLetter, policy: Policy) -> None:

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from redis.exceptions import RedisError
@@ -47,8 +48,8 @@ async def _redis(settings: Settings) -> Finding:
         client = app.inbox_client(settings, url)
         try:
             await client.ping()
-            depth = await client.config_get("appendonly")
-            kept = (depth.get("appendonly") or depth.get(b"appendonly")) in ("yes", b"yes")
+            setting: Any = await client.config_get("appendonly")
+            kept = "yes" in str(setting)
         except (RedisError, OSError) as error:
             return Finding(False, f"{kind} does not answer ({type(error).__name__})", "start it, or correct REDIS_URL")
         finally:

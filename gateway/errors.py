@@ -86,4 +86,8 @@ class ChannelBroken(SendFault):
 
 
 class InboxUnavailable(GatewayFault):
-    """The queue can't be reached."""
+    """The queue can't be reached. `ambiguous`: what was asked of it may have been done all the same."""
+
+    def __init__(self, message: str, *, ambiguous: bool = False) -> None:
+        super().__init__(message)
+        self.ambiguous = ambiguous

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
 from config.tenants import Tenant
 from gateway.adapters.base import Received
-from gateway.inbox.base import Inbox, Policy
+from gateway.inbox.base import Policy
 from gateway.messages import InboundMessage, Kind
 from gateway.metrics import Metrics
 
@@ -15,7 +18,7 @@ _SILENT = frozenset((Kind.EDITED, Kind.UNSEND, Kind.UNFOLLOW))
 class Intake:
     """The one way into the inbox, for webhooks and polling alike."""
 
-    def __init__(self, inbox: Inbox, metrics: Metrics) -> None:
+    def __init__(self, inbox: Keeps, metrics: Metrics) -> None:
         self._inbox = inbox
         self._metrics = metrics
 
@@ -24,8 +27,7 @@ class Intake:
         wanted = [
             (message, policy_for(tenant, message)) for message in received.messages if concerns_us(tenant, message)
         ]
-        for kind, count in received.passed_over.items():
-            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind=kind).inc(count)
+        self.count(tenant, channel, received.passed_over)
         if skipped := len(received.messages) - len(wanted):
             self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind="not for us").inc(skipped)
         if not wanted:
@@ -34,6 +36,19 @@ class Intake:
         self._metrics.received.labels(tenant=tenant.id, channel=channel).inc(sum(kept))
         if repeats := len(kept) - sum(kept):
             self._metrics.repeated.labels(tenant=tenant.id, channel=channel).inc(repeats)
+
+    def count(self, tenant: Tenant, channel: str, passed_over: Mapping[str, int]) -> None:
+        """Counts what leads to nothing, by kind."""
+        for kind, count in passed_over.items():
+            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind=kind).inc(count)
+
+
+class Keeps(Protocol):
+    """An inbox, as far as putting into it goes."""
+
+    async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
+        """Safe when it returns; False for each that was seen before. Raises InboxUnavailable."""
+        ...
 
 
 def concerns_us(tenant: Tenant, message: InboundMessage) -> bool:

@@ -1,7 +1,7 @@
 """How fast we may speak, over all workers together: one bucket per chat and per bot, asked with the right to send.
 
-Figures are Telegram's FAQ (a message a second in a chat, bursts pass; 20 a minute in a group; 30 a second for a bot) and
-LINE's 2000 a second for a channel, each a little below.
+Figures are Telegram's FAQ (a message a second in a chat, bursts pass; 20 a minute in a group; 30 a second for a bot)
+and LINE's 2000 a second for a channel, each a little below.
 """
 
 from __future__ import annotations

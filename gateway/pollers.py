@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ EVERY = 2.0  # seconds between looks: with the lease, the longest wait after a w
 
 AFTER_FAILURE = 60.0  # seconds before a bot that can't be polled (its token refused) is tried again
 
-Poll = Callable[[Tenant, str, asyncio.Event], Awaitable[None]]
+Poll = Callable[[Tenant, str, asyncio.Event], Coroutine[object, object, None]]
 
 
 class Offsets:

@@ -134,7 +134,7 @@ async def serve(door: app.Door, host: str, port: int, stop: asyncio.Event, ready
     server = _Server(config)
     serving = asyncio.create_task(server.serve())
     try:
-        while not server.started and not serving.done():
+        while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn tells nobody
             await asyncio.sleep(0.01)
         if serving.done():
             return 1
@@ -205,7 +205,7 @@ def work_alone(concurrency: int, parent: int | None) -> int:
 
 async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
     """A worker does not outlive the process tree it belongs to."""
-    while os.getppid() == parent:
+    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of a parent's end
         await asyncio.sleep(PARENT_EVERY)
     log.warning("the parent process is gone: stopping")
     stop.set()
@@ -294,7 +294,7 @@ def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str
     lines = [
         f"chat-chat is ready on {where} with {len(tenants.all())} tenant(s); {model}.",
         f"1. Talk to the bot here, in another terminal:  .venv/bin/chat-chat chat --tenant {name}",
-        f"2. Make it yours: edit {settings.config_dir / 'tenants' / (name + '.yaml')}; it is read again when you save it.",
+        f"2. Make it yours: edit {settings.config_dir / 'tenants' / f'{name}.yaml'}; saved changes count at once.",
         "3. Connect LINE or Telegram as that file says, then:  .venv/bin/chat-chat webhooks set",
     ]
     if made:

@@ -115,7 +115,7 @@ class Turn:
     def _language(self, tenant: Tenant, messages: Sequence[InboundMessage], session: ShortTermMemory) -> Tongue:
         """The shop's, else the one the customer chose, else that of what they wrote last."""
         chosen = session.variables.get("language")
-        previous = session.variables.get("preferred_language") or _code(messages[-1].language_code)
+        previous: Any = session.variables.get("preferred_language") or _code(messages[-1].language_code)
         written = chosen or answer_language(
             "\n".join(m.text for m in messages if m.kind is not Kind.POSTBACK), previous
         )

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Literal
 
 from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRetry
 from gateway.inbox.base import Claim, Inbox
@@ -31,7 +32,7 @@ class Worker:
     def __init__(
         self,
         inbox: Inbox,
-        handle: Callable[[Claim], Awaitable[None]],
+        handle: Callable[[Claim], Coroutine[Any, Any, None]],
         *,
         concurrency: int = 64,
         lease: float = 10.0,
@@ -66,7 +67,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(beating, stopped, return_exceptions=True)
 
-    async def _round(self, stopped: asyncio.Task[bool]) -> None:
+    async def _round(self, stopped: asyncio.Task[Literal[True]]) -> None:
         room = self._concurrency - len(self._active)
         if room <= 0:
             self._room.clear()
@@ -81,12 +82,12 @@ class Worker:
             task.add_done_callback(self._ended)
         if not found.claims and not stopped.done():
             waiting_for = POLL if found.next_due is None else min(POLL, found.next_due)
-            waiting = asyncio.create_task(self._inbox.wait(waiting_for))
-            await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                waiting.result()
+            woken = asyncio.create_task(self._inbox.wait(waiting_for))
+            await asyncio.wait({woken, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if woken.done():
+                woken.result()
             else:
-                waiting.cancel()
+                woken.cancel()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._active.pop(task, None)
@@ -129,7 +130,7 @@ class Worker:
             log.warning("could not hand back; the lease will end", extra={"conversation": claim.conversation})
 
     async def _beat(self) -> None:
-        """Every lease is kept well before it ends; a turn whose claim was lost is stopped, as it can't save any more."""
+        """Keeps every lease well before it ends, and stops a turn whose claim was lost: it could not save any more."""
         while True:
             started = time.monotonic()
             held = dict(self._active)

@@ -96,8 +96,8 @@ class Inbox(Protocol):
         ...
 
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
-        """The right to send, asked for right before the first byte. 0.0: go, and `outbox` is on record; more: the seconds
-        to wait before asking again; None: the claim was lost."""
+        """The right to send, asked for right before the first byte. 0.0: go, and `outbox` is on record; more: the
+        seconds to wait before asking again; None: the claim was lost."""
         ...
 
     async def may_pass(self, limits: Sequence[Limit]) -> bool:
@@ -111,7 +111,7 @@ class Inbox(Protocol):
     async def finish(
         self, claim: Claim, session: SessionWrite | None, dead: str | None = None
     ) -> tuple[Outcome, bytes | None]:
-        """With `dead` the batch goes to the dead letters with that reason. A conflict's bytes are the stored session."""
+        """With `dead` the batch goes to the dead letters for that reason. A conflict's bytes are the stored session."""
         ...
 
     async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:

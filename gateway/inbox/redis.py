@@ -15,6 +15,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from gateway.errors import InboxUnavailable
 from gateway.inbox.base import (
@@ -57,9 +58,7 @@ class RedisInbox:
         self._worker = worker or secrets.token_hex(4)
         self._lease_ms = int(lease * 1000)
         self._requests = itertools.count()
-        self._scripts = {
-            name: client.register_script(source(name)) for name in SCRIPTS
-        }
+        self._scripts = {name: client.register_script(source(name)) for name in SCRIPTS}
         self._unanswered: str | None = None  # request id of a claim whose answer was lost
         self._waking: asyncio.Task[Any] | None = None
 
@@ -77,6 +76,15 @@ class RedisInbox:
             ]
         # A repeat after a lost answer finds its events seen, and answers "seen before": kept all the same.
         return [bool(kept) for kept in await self._run("put", arguments)]
+
+    async def mark_seen(self, conversation: str, event: str) -> None:
+        """This delivery was answered elsewhere: it is known from now on."""
+        with _mapped():
+            await self._redis.set(f"cc:seen:{{{conversation}}}:{event}", 1, ex=SEEN_FOR)
+
+    async def ping(self) -> None:
+        with _mapped():
+            await self._redis.ping()
 
     async def claim(self, limit: int) -> Claims:
         repeat = self._unanswered is not None
@@ -127,18 +135,22 @@ class RedisInbox:
         # server's are to 100, and a read that is cancelled would cost its connection. Jitter keeps the workers of one
         # queue from all waking for the same due time.
         if self._waking is None:
-            self._waking = asyncio.create_task(self._redis.blpop([f"{INDEX}:wake"], timeout=BLOCK))
+            self._waking = asyncio.create_task(self._woken())
         done, _ = await asyncio.wait({self._waking}, timeout=timeout * random.uniform(1.0, 1.05))
         if done:
             waking, self._waking = self._waking, None
             with _mapped():
                 waking.result()
 
+    async def _woken(self) -> None:
+        await self._redis.blpop([f"{INDEX}:wake"], timeout=BLOCK)
+
     async def depth(self) -> Depth:
         with _mapped():
-            tenants = set(await self._redis.lrange(f"{INDEX}:tenants", 0, -1))
-            graves = await self._redis.smembers(f"{INDEX}:graves")
-            pipe = self._redis.pipeline(transaction=False)
+            listed: Any = await self._redis.lrange(f"{INDEX}:tenants", 0, -1)
+            graves: Any = await self._redis.smembers(f"{INDEX}:graves")
+            tenants = set(listed)
+            pipe: Any = self._redis.pipeline(transaction=False)
             pipe.zcard(f"{INDEX}:due").zcard(f"{INDEX}:lease").time()
             for tenant in tenants:
                 key = f"{INDEX}:ready:{tenant.decode()}"
@@ -178,8 +190,9 @@ def _spread(limits: Sequence[Limit]) -> list[Any]:
 def _mapped() -> Iterator[None]:
     try:
         yield
-    except (RedisConnectionError, TimeoutError, OSError) as error:
-        raise InboxUnavailable(f"Redis can't be reached: {type(error).__name__}") from error
+    except (RedisConnectionError, RedisTimeoutError, TimeoutError, OSError) as error:
+        refused = isinstance(error.__context__, ConnectionRefusedError | FileNotFoundError)
+        raise InboxUnavailable(f"Redis can't be reached: {type(error).__name__}", ambiguous=not refused) from error
     except RedisError as error:
         raise InboxUnavailable(f"Redis refused: {error}") from error
 

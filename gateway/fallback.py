@@ -1,0 +1,70 @@
+"""Answers from the HTTP side while the inbox is away: the same turn, over a queue and sessions in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite, event_of, name_of
+from gateway.inbox.in_process import InProcessInbox
+from gateway.inbox.spool import Entry
+from gateway.worker import Worker
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 16  # conversations
+
+
+class SpoolingInbox(InProcessInbox):
+    """Tells the spool what has been answered. What could not be answered stays there for the workers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._entries: dict[tuple[str, str], Entry] = {}
+
+    async def take(self, entry: Entry) -> None:
+        message = entry.spooled.message
+        self._entries[name_of(message), event_of(message)] = entry
+        await self.put([(message, entry.spooled.policy)])
+
+    async def finish(
+        self, claim: Claim, session: SessionWrite | None, dead: str | None = None
+    ) -> tuple[Outcome, bytes | None]:
+        outcome = await super().finish(claim, session, dead)
+        if outcome[0] is Outcome.DONE:
+            for message in claim.messages:
+                entry = self._entries.pop((claim.conversation, event_of(message)), None)
+                if entry is not None:
+                    if dead is None:
+                        await asyncio.to_thread(entry.mark_answered)
+                    entry.release()
+        return outcome
+
+
+class Fallback:
+    """Starts working with the first message. `turn_over(inbox)` makes the turn, and what must be closed after it."""
+
+    def __init__(self, turn_over: Callable[[Inbox, AsyncExitStack], Callable[..., object]], grace: float) -> None:
+        self._turn_over = turn_over
+        self._grace = grace
+        self._inbox: SpoolingInbox | None = None
+        self._stop = asyncio.Event()
+        self._stack = AsyncExitStack()
+        self._working: asyncio.Task[None] | None = None
+
+    async def take(self, entry: Entry) -> None:
+        if self._inbox is None:
+            log.warning("answering from here with minimal sessions until the inbox is back")
+            self._inbox = SpoolingInbox()
+            turn = self._turn_over(self._inbox, self._stack)
+            worker = Worker(self._inbox, turn, concurrency=AT_ONCE, grace=self._grace)  # type: ignore[arg-type]
+            self._working = asyncio.create_task(worker.run(self._stop))
+        await self._inbox.take(entry)
+
+    async def close(self) -> None:
+        self._stop.set()
+        if self._working is not None:
+            await self._working
+        await self._stack.aclose()

@@ -1,0 +1,187 @@
+"""Messages kept on disk while the inbox is away: one small file each, synced before anybody is told that it is safe.
+
+A file's name is its event's hash, made with a hard link, so that of two deliveries (of two processes of this machine,
+even) one is kept. While a process answers a message itself, it holds a lock on the file: what is unlocked and not
+answered belongs into the inbox as soon as that is back.
+
+    <conversation>-<event>.json   waiting, or in hand (locked); both are hashes
+    <conversation>-<event>.done   answered while the inbox was away: to be known there as seen, and to join the session
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from gateway.errors import InboxUnavailable
+from gateway.inbox.base import Policy, event_of, name_of
+from gateway.messages import InboundMessage
+
+log = logging.getLogger(__name__)
+
+MOST = 20_000  # files: beyond that the platforms are asked to wait
+
+
+class Spooled(msgspec.Struct, frozen=True):
+    """One message as it stands in its file."""
+
+    order: int  # nanoseconds since 1970: the order of acceptance
+    message: InboundMessage
+    policy: Policy
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Spooled).decode
+
+
+class SpoolFull(InboxUnavailable):
+    """The spool holds as much as it may."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A file of the spool, and the lock on it while this process has it in hand."""
+
+    path: Path
+    spooled: Spooled
+    lock: int | None = None
+
+    @property
+    def answered(self) -> bool:
+        return self.path.suffix == ".done"
+
+    def release(self) -> None:
+        if self.lock is not None:
+            os.close(self.lock)
+            self.lock = None
+
+    def mark_answered(self) -> None:
+        """On disk when it returns; the file is still held."""
+        done = self.path.with_suffix(".done")
+        self.path.rename(done)
+        _sync(done.parent)
+        self.path = done
+
+    def remove(self) -> None:
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+        self.release()
+
+
+class Spool:
+    """`folder` is `DATA_DIR/spool`. All calls block: they belong into a thread."""
+
+    def __init__(self, folder: Path, most: int = MOST) -> None:
+        self._folder = folder
+        self._most = most
+
+    def add(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[Entry | None]:
+        """Keeps all of them, synced, each held by this process; None for one that is here already.
+
+        Raises SpoolFull, and InboxUnavailable when the disk does not take them; then none that is new here is kept.
+        """
+        entries: list[Entry | None] = []
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if self.count() + len(messages) > self._most:
+                raise SpoolFull(f"the spool holds {self._most} messages already")
+            for message, policy in messages:
+                entries.append(self._keep(Spooled(time.time_ns(), message, policy)))
+            _sync(self._folder)
+        except OSError as error:
+            for entry in entries:
+                if entry is not None:
+                    entry.remove()
+            raise InboxUnavailable(f"the spool can't be written: {error.strerror}") from error
+        return entries
+
+    def count(self) -> int:
+        try:
+            return sum(1 for name in os.listdir(self._folder) if name.endswith((".json", ".done")))
+        except FileNotFoundError:
+            return 0
+
+    def free(self, suffixes: tuple[str, ...] = (".json", ".done")) -> list[Entry]:
+        """What no living process has in hand, in the order of acceptance, each locked: to be removed or released."""
+        found = []
+        for path in list(self._folder.glob("*-*")) if self._folder.is_dir() else []:
+            if path.suffix in suffixes and (entry := self._open(path)) is not None:
+                found.append(entry)
+        return sorted(found, key=lambda entry: entry.spooled.order)
+
+    def earlier(self, entry: Entry) -> bool:
+        """Whether an older message of the same conversation waits here."""
+        others = self._folder.glob(f"{_hash(name_of(entry.spooled.message))}-*.json")
+        return any(_order_in(path) < entry.spooled.order for path in others if path != entry.path)
+
+    def _keep(self, spooled: Spooled) -> Entry | None:
+        name = f"{_hash(name_of(spooled.message))}-{_hash(event_of(spooled.message))}"
+        path = self._folder / f"{name}.json"
+        if path.exists() or path.with_suffix(".done").exists():
+            return None
+        draft = self._folder / f".{name}.{os.getpid()}"
+        lock = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # before it is seen by anybody
+            os.write(lock, _encode(spooled))
+            os.fsync(lock)
+            os.link(draft, path)
+        except FileExistsError:
+            os.close(lock)
+            return None
+        except OSError:
+            os.close(lock)
+            raise
+        finally:
+            with suppress(OSError):
+                draft.unlink()
+        return Entry(path, spooled, lock)
+
+    def _open(self, path: Path) -> Entry | None:
+        try:
+            lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not path.exists():  # it was answered or put away between the two calls
+                raise FileNotFoundError
+            return Entry(path, _decode(path.read_bytes()), lock)
+        except (BlockingIOError, FileNotFoundError):
+            os.close(lock)
+            return None
+        except msgspec.DecodeError:
+            log.error("a spooled message can't be read and is set aside: %s", path.name)
+            path.rename(path.with_suffix(".broken"))
+            os.close(lock)
+            return None
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _order_in(path: Path) -> int:
+    """When its message was accepted; a file that has gone by now comes after everything."""
+    try:
+        return _decode(path.read_bytes()).order
+    except (OSError, msgspec.DecodeError):
+        return sys.maxsize
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

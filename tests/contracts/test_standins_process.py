@@ -157,3 +157,9 @@ async def test_waiting_for_a_call_that_never_comes_says_what_came() -> None:
         await llm.until(lambda: len(llm.calls) == 1)
         with pytest.raises(AssertionError, match="/api/v1/models"):
             await llm.until(lambda: len(llm.calls) == 2, timeout=0.05)
+
+
+async def test_a_fault_lasts_for_as_many_calls_as_it_says() -> None:
+    async with OpenRouterStandIn() as llm:
+        llm.next(Fault(503, {}, times=2))
+        assert [(await call(f"{llm.url}/models"))[0] for _ in range(3)] == [503, 503, 200]

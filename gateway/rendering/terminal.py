@@ -111,11 +111,14 @@ def _paint(rich: Rich, breaks: dict[int, str], colour: bool) -> str:
     parts: list[str] = []
     active: list[str] = []
     newlines = {at for at, character in enumerate(rich.text) if character == "\n"}
+    trailing = dict(match.span() for match in regex.finditer(r"[^\S\n]+(?=\n|\Z)", rich.text))
     position = 0
-    for at in sorted({*codes, *ends, *breaks, *newlines, len(rich.text)}):
+    for at in sorted({*codes, *ends, *breaks, *newlines, *trailing, len(rich.text)}):
         text = rich.text[position:at].lstrip("\n") if position in newlines else rich.text[position:at]
         if position in newlines or position in breaks:
             parts.append("\n" + breaks.get(position, ""))
+        if text.isspace() and (at in newlines or at == len(rich.text)):
+            text = ""
         style = ";".join(dict.fromkeys(active))
         parts.append(f"\x1b[{style}m{text}\x1b[0m" if style and text else text)
         del active[len(active) - ends.get(at, 0) :]

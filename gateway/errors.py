@@ -13,7 +13,9 @@ GatewayFault
 │   ├── Unreachable        the user blocked the bot, or the bot was thrown out: stop sending there
 │   ├── ChatMoved          the chat has a new id: `chat_id`
 │   └── ChannelBroken      the channel's token is refused: nothing goes out until an operator mends it
-└── InboxUnavailable       the queue can't be reached
+├── InboxUnavailable       the queue can't be reached
+│   └── SpoolFull          nor does the disk take any more (gateway.inbox.spool)
+└── EmbeddedRedisFault     the embedded server can't be started (gateway.redis_server)
 """
 
 from __future__ import annotations

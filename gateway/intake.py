@@ -55,6 +55,8 @@ def concerns_us(tenant: Tenant, message: InboundMessage) -> bool:
     """Whether it is for the bot: a group's talk among itself is not, unless the shop wants all of it."""
     if message.kind in _SILENT:
         return False
+    if message.platform == "telegram" and message.extra.get("unblocked"):
+        return False  # a /start comes with it, and one welcome is enough
     if not message.group:
         return True
     groups = tenant.behaviour.groups

@@ -80,6 +80,8 @@ class Courier:
         Raises ClaimLost; SendRetry, SendAmbiguous and ChannelBroken for another try, which goes on from here.
         """
         sender = self._senders[outbox.target.platform]
+        if not outbox.calls and outbox.answer.text.strip():
+            return "no way to the customer is left: the reply token was too old, and the channel does not allow a push"
         while not outbox.over:
             call, repeat = outbox.calls[outbox.next], outbox.flying
             outbox.flying = True

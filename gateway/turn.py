@@ -64,6 +64,7 @@ class Turn:
         self._responder = responder
         self._processors = processors
         self._commands = commands
+        self._manager = manager
         self._openings = manager.openings
         self._longterm = manager.longterm
         self._transcripts = manager.transcripts
@@ -75,10 +76,11 @@ class Turn:
         tenant, agent = self._who(claim)
         now = self._clock()
         remembers = self._enable_memory and agent.conversation_memory
-        stored = codec.decode(claim.session) if claim.session and remembers else None
+        stored = await self._stored(claim) if remembers else None
         session = await self._openings.open_session(claim.ref, stored, now)
         language = self._language(tenant, claim.messages, session)
         classifying = asyncio.create_task(self._classify(tenant, agent, claim.messages, session, now))
+        acknowledging = asyncio.create_task(self._acknowledge(tenant, claim.messages))
         try:
             outbox = outboxes.decode(claim.outbox) if claim.outbox else None
             command = await self._commands.run(tenant, claim.ref, claim.messages[-1], session, language)
@@ -94,8 +96,10 @@ class Turn:
                     outbox = self._courier.pack(tenant, target_of(claim.messages[-1]), answer)
                 dead = await self._courier.deliver(claim, tenant, outbox)
             event = await self._event(claim, classifying, outbox)
+            await acknowledging
         finally:
             classifying.cancel()
+            acknowledging.cancel()
         if not remembers:
             await self._inbox.finish(claim, None, dead)
             return
@@ -103,6 +107,20 @@ class Turn:
         await self._keep(claim, tenant, said, event)
         change = command.change if command else unchanged
         await self._finish(claim, tenant, session, stored.rev if stored else 0, said, event, change, dead)
+
+    async def _stored(self, claim: Claim) -> ShortTermMemory | None:
+        """The session that came with the claim."""
+        if not claim.session:
+            return None
+        try:
+            return codec.decode(claim.session)
+        except ValueError:  # the store sets it aside
+            return await self._manager.sessions.load(claim.ref)
+
+    async def _acknowledge(self, tenant: Tenant, messages: Sequence[InboundMessage]) -> None:
+        for message in messages:
+            if message.kind is Kind.POSTBACK:
+                await self._senders[message.platform].acknowledge(tenant, message)
 
     def _who(self, claim: Claim) -> tuple[Tenant, Agent]:
         first = claim.messages[0]

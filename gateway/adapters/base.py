@@ -77,6 +77,10 @@ class Sender(Protocol):
         """Shows that the bot is thinking. Never raises, never waits long."""
         ...
 
+    async def acknowledge(self, tenant: Tenant, message: InboundMessage) -> None:
+        """Tells the platform at once that a pressed button was heard, where it wants to know. Never raises."""
+        ...
+
     async def close(self) -> None: ...
 
 

@@ -20,7 +20,7 @@ from config.tenants import LineChannel, Tenant
 from gateway.adapters.base import Call, Sent
 from gateway.adapters.line_outcome import fault_of, sent_ids
 from gateway.errors import ChannelBroken, SendAmbiguous, SendFault, SendRefused, SendRetry, TokenSpent
-from gateway.messages import Answer, QuickReply, Target
+from gateway.messages import Answer, InboundMessage, QuickReply, Target
 from gateway.rendering import render_line, truncate_graphemes, utf16_len
 
 TOKEN_FRESH = 50.0  # seconds after receipt within which a reply token is used; LINE promises about a minute
@@ -106,6 +106,9 @@ class LineSender:
             request = self._sdk.ShowLoadingAnimationRequest(chatId=target.chat_id, loadingSeconds=LOADING_SECONDS)
             show = self._api.show_loading_animation_with_http_info
             await self._made(tenant, target.channel, "loading", show, request, _request_timeout=_SIGN_TIMEOUT)
+
+    async def acknowledge(self, tenant: Tenant, message: InboundMessage) -> None:
+        """LINE wants no word about a pressed button."""
 
     async def set_webhook(self, tenant: Tenant, channel: str, url: str) -> None:
         """Registers the webhook's address. Raises SendFault."""

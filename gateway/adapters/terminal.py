@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from config.tenants import Tenant
 from gateway.adapters.base import Call, Sent
-from gateway.messages import Answer, QuickReply, Target
+from gateway.messages import Answer, InboundMessage, QuickReply, Target
 from memory import keys
 
 KEPT_FOR = 3600  # seconds an answer waits for a terminal that has gone
@@ -50,6 +50,9 @@ class TerminalSender:
         return None
 
     async def typing(self, tenant: Tenant, target: Target) -> None:
+        return None
+
+    async def acknowledge(self, tenant: Tenant, message: InboundMessage) -> None:
         return None
 
     async def close(self) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import le
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,11 +22,12 @@ class Retention:
 
 def keep(events: Sequence[T], when: Callable[[T], datetime], now: datetime, rules: Retention) -> list[T]:
     """The events that stay, in their order. Of equally old ones the later in the sequence counts as newer."""
-    kept = list(events)
-    if rules.days:
-        oldest = now - timedelta(days=rules.days)
-        kept = [event for event in kept if when(event) >= oldest]
-    if rules.max_events and len(kept) > rules.max_events:
-        newest = sorted(range(len(kept)), key=lambda index: (when(kept[index]), index))[-rules.max_events :]
-        kept = [kept[index] for index in sorted(newest)]
-    return kept
+    times = [when(event) for event in events]
+    oldest = now - timedelta(days=rules.days) if rules.days else None
+    most = rules.max_events or len(events)
+    if all(map(le, times, times[1:])):  # nearly always: events come in the order of their times
+        first = bisect_left(times, oldest) if oldest else 0
+        return list(events[max(first, len(events) - most) :])
+    young = [index for index, time in enumerate(times) if oldest is None or time >= oldest]
+    newest = sorted(young, key=lambda index: (times[index], index))[-most:]
+    return [events[index] for index in sorted(newest)]

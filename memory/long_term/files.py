@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import orjson
+
 from memory import file_locks
 from memory.errors import LongTermUnavailable
 from memory.long_term import document, journal
@@ -17,6 +19,7 @@ from memory.long_term.document import Document
 from memory.long_term.place import Compression, Mark, Place
 from memory.models import LongTermMemory
 from memory.retention import Retention
+from memory.surrogates import without_surrogates
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +69,15 @@ class Files:
         place = Place(self._base, tenant, user)
         with _faults("written", place), file_locks.exclusive(place.folder, place.name):
             lines = [addition.line for addition in additions]
+            memory: LongTermMemory | None = None
             if any(addition.summary for addition in additions):
-                lines = self._with_summaries(self._memory(place, tenant, user), additions)
+                lines, memory = self._with_summaries(self._memory(place, tenant, user), additions)
             written = b"".join(document.dump(line) + b"\n" for line in lines)
             size = journal.append(place.journal, written)
-            if size > JOURNAL_BYTES or place.mark().file is None:
+            mark = place.mark()
+            if memory is not None:  # known already: the next reader need not read what was just written
+                self._cache.put((tenant, user), Entry(mark, size, memory))
+            if size > JOURNAL_BYTES or mark.file is None:
                 try:
                     self._fold(place, tenant, user, self._clock())
                 except OSError as error:  # the lines are safe in the journal; the next save tries again
@@ -108,16 +115,19 @@ class Files:
             return document.view(document.empty(tenant, user), tenant, user)
         return (self._read(place, tenant, user) or self._mend(place, tenant, user)).memory
 
-    def _with_summaries(self, memory: LongTermMemory, additions: Sequence[Addition]) -> list[Document]:
+    def _with_summaries(
+        self, memory: LongTermMemory, additions: Sequence[Addition]
+    ) -> tuple[list[Document], LongTermMemory]:
+        """The lines with their summaries in them, and the memory after them."""
         lines: list[Document] = []
         for addition in additions:
-            line = addition.line
+            line = orjson.loads(document.dump(addition.line))  # as a reader of the journal will see it
             memory = document.extend(memory, [line], self._clock(), self._retention(memory.tenant_id))
             if addition.summary is not None:
-                line = {**line, "history_summary": addition.summary(memory)}
+                line["history_summary"] = without_surrogates(addition.summary(memory))
                 memory = memory.model_copy(update={"history_summary": line["history_summary"]})
             lines.append(line)
-        return lines
+        return lines, memory
 
     def _read(self, place: Place, tenant: str, user: str) -> Entry | None:
         """The person as the files stand, from the cache where that holds; None: the file is broken."""

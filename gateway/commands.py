@@ -1,18 +1,20 @@
-"""What a person can tell the bot to do with a word that begins with `/`, on every platform, in Thai and English."""
+"""What a person can tell the bot to do with a word that begins with `/`, on every platform, in Thai and English; the
+language to answer in also in plain words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from zoneinfo import ZoneInfo
 
 from config.tenants import Tenant
-from gateway.messages import Answer, InboundMessage, Kind
+from gateway import mydata
+from gateway.messages import Answer, Kind
+from gateway.moment import Done, Moment
 from gateway.texts import Tongue, text
 from memory.keys import ConversationRef
 from memory.memory_manager import MemoryManager
 from memory.models import ShortTermMemory
-
-Change = Callable[[ShortTermMemory], ShortTermMemory]
+from processors.normalise import normalise
 
 ALIASES = {
     "เริ่ม": "start",
@@ -22,21 +24,11 @@ ALIASES = {
     "ข้อมูลของฉัน": "mydata",
     "ลืม": "forget",
 }
-
-
-def unchanged(session: ShortTermMemory) -> ShortTermMemory:
-    return session
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A command's answer and what it does to the session. `silent`: neither it nor its answer goes into the history.
-    `forgets_talk`: what was said before is not given back to later sessions."""
-
-    answer: Answer
-    change: Change = unchanged
-    silent: bool = True
-    forgets_talk: bool = False
+_IN_LANGUAGE = re.compile(
+    r"\b(?:reply|answer|write|speak|talk|respond|chat)\b(?: \w+){0,3}? (english|thai)\b"
+    r"|(?:ตอบ|พูด|คุย|พิมพ์)\S{0,8}?(?:ภาษา|เป็น)\s?(?:ภาษา)?\s?(อังกฤษ|ไทย|english|thai|eng)"
+)
+_LONGEST_WISH = 80  # characters: a longer message wants something else as well
 
 
 class Commands:
@@ -45,12 +37,12 @@ class Commands:
     def __init__(self, manager: MemoryManager) -> None:
         self._manager = manager
 
-    async def run(
-        self, tenant: Tenant, ref: ConversationRef, message: InboundMessage, session: ShortTermMemory, language: Tongue
-    ) -> Done | None:
-        """None: the message is no command."""
-        if message.kind is not Kind.TEXT or not message.text.startswith("/"):
+    async def settle(self, moment: Moment) -> Done | None:
+        tenant, ref, message, language = moment.tenant, moment.ref, moment.last, moment.language
+        if message.kind is not Kind.TEXT:
             return None
+        if not message.text.startswith("/"):
+            return self._wish(message.text, language)
         word, _, rest = message.text[1:].partition(" ")
         name, argument = ALIASES.get(word, word.lower()), rest.strip().lower()
         if name == "start":
@@ -62,7 +54,7 @@ class Commands:
         if name == "language":
             return self._language(argument, language)
         if name == "mydata":
-            return await self._mydata(ref, language)
+            return await self._mydata(tenant, ref, language)
         if name == "forget":
             return await self._forget(ref, argument, language)
         return Done(Answer(text("unknown_command", language)))
@@ -70,21 +62,22 @@ class Commands:
     def _language(self, argument: str, language: Tongue) -> Done:
         if argument in ("th", "thai", "ไทย", "ภาษาไทย"):
             return Done(Answer(text("language", "th")), lambda session: _set(session, "language", "th"))
-        if argument in ("en", "english", "อังกฤษ", "ภาษาอังกฤษ"):
+        if argument in ("en", "eng", "english", "อังกฤษ", "ภาษาอังกฤษ"):
             return Done(Answer(text("language", "en")), lambda session: _set(session, "language", "en"))
         if argument == "auto":
             return Done(Answer(text("language_auto", language)), lambda session: _set(session, "language", None))
         return Done(Answer(text("language_usage", language)))
 
-    async def _mydata(self, ref: ConversationRef, language: Tongue) -> Done:
+    def _wish(self, said: str, language: Tongue) -> Done | None:
+        found = _IN_LANGUAGE.search(normalise(said)) if len(said) <= _LONGEST_WISH else None
+        if found is None:
+            return None
+        done = self._language(found[1] or found[2], language)
+        return Done(done.answer, done.change, silent=False)
+
+    async def _mydata(self, tenant: Tenant, ref: ConversationRef, language: Tongue) -> Done:
         known = await self._manager.longterm.load(ref.tenant, ref.user)
-        if known is None or not (known.attributes or known.events or known.history_summary):
-            return Done(Answer(text("nothing_known", language)))
-        lines = [f"- {key}: {value}" for key, value in sorted(known.attributes.items())]
-        if known.history_summary:
-            lines.append(f"- {known.history_summary}")
-        lines += [f"- {e.timestamp:%Y-%m-%d} {e.payload.get('original_message', '')}"[:200] for e in known.events[-10:]]
-        return Done(Answer("\n".join([text("known", language), "", *lines])))
+        return Done(Answer(mydata.told(known, language, ZoneInfo(tenant.timezone))))
 
     async def _forget(self, ref: ConversationRef, argument: str, language: Tongue) -> Done:
         if argument not in ("yes", "ใช่", "ยืนยัน"):

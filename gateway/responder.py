@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,22 +14,48 @@ from config.tenants import Agent, Tenant
 from gateway import prompt
 from gateway.messages import Answer, InboundMessage, Kind, QuickReply
 from gateway.per_tenant import PerTenant
-from gateway.texts import Tongue, text
+from gateway.texts import Tongue, fresh, text, wordings
 from processors.event_processor import EventProcessor
-from processors.faq import FaqIndex
+from processors.faq import FaqIndex, Match
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
-from processors.models import Band, EventType
+from processors.models import EventType, MemoryEvent
+from processors.normalise import normalise
 
 log = logging.getLogger(__name__)
+
+SAME = 0.9  # a score from which the customer asked in the shop's own words
+LIKELY = 0.5  # without a model: a score from which the shop's answer is better than asking what was meant
+_LAST = 8  # lines of the bot in which a text is not said twice
 
 _BY_TYPE = {
     EventType.COMPLAINT: "complaint",
     EventType.TRANSACTION: "transaction",
-    EventType.REQUEST: "transaction",
+    EventType.REQUEST: "request",
     EventType.INFORMATION: "noted",
     EventType.FEEDBACK: "feedback",
 }
+_TOLD = (
+    EventType.INFORMATION,
+    EventType.TRANSACTION,
+    EventType.GENERIC_EVENT,
+)  # an order number, a phone number, a time
+# Over the normalised text: something is asked …
+_ASKS = re.compile(
+    r"\?|ไหม|มั้ย|หรอ|เหรอ|กี่|อะไร|ยังไง|เท่าไหร่|ที่ไหน|ตรงไหน|ไหนบ้าง|ถึงไหน|เมื่อไหร่|หรือยัง|ใช่ไหม"
+    r"|^(?:\W*(?:hi|hello|and|so|ok|then)\W+)*(?:what|when|where|which|who|how|do|does|did|is|are|can|could|will|would|may)\b"
+)
+# … about this customer's own order, booking or complaint, which no answer for everybody can know.
+_OWN = re.compile(
+    r"ที่(?:แจ้ง|สั่ง|จอง|โอน|คุย|บอก|ฝาก)|เหมือนเดิม|เหมือนครั้ง|ถึงไหนแล้ว|ของ(?:เรา|ผม|หนู|ฉัน|ดิฉัน)|(?:จำ|เช็ค|เช็ก)\S{0,8}(?:เรา|ผม|หนู|ฉัน|ดิฉัน)"
+    r"|(?:ทั้งหมด|รวม|ทั้งสอง|ทั้งคู่)\S{0,12}(?:เท่าไหร่|กี่บาท)|ได้คำตอบ"
+    r"|\b(?:my|our) (?:order|table|booking|reservation|refund|money|delivery|parcel|package|account|payment|name)\b"
+    r"|\bsame (?:order|again|as)\b|\b(?:for|of) (?:both|all)\b"
+    r"|\bin total\b|\baltogether\b|\bdid you (?:look|check|get|find|receive|ask)\b"
+)
+_THANKS = re.compile(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
+_GREETS = re.compile(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
+_DETAILS = ("times", "dates", "quantities", "phones", "order_ids", "amounts", "emails")
 _DESCRIBED = {
     Kind.IMAGE: "[photo]",
     Kind.VIDEO: "[video]",
@@ -99,8 +126,9 @@ class Responder:
         tenant, language = question.tenant, question.language
         faq = self._faq.of(tenant)
         words = " ".join(message.text for message in question.messages).strip()
+        event = await self._processors.of(tenant).analyze_message(words, ask=False)
         match = faq.best(words) if words else None
-        if match is not None and await self._needs_a_person(tenant, words):
+        if match is not None and not _for_everybody(event, match, words):
             match = None
         if match is not None and match.sure:
             return Answer(tenant.faq[match.index].answer.within(language))
@@ -114,15 +142,9 @@ class Responder:
                     type(error).__name__,
                     extra={"tenant": tenant.id, "model": access.model},
                 )
-        if match is not None:
+        if match is not None and match.score >= LIKELY:
             return Answer(tenant.faq[match.index].answer.within(language))
-        return await self._by_rules(question, faq, words)
-
-    async def _needs_a_person(self, tenant: Tenant, words: str) -> bool:
-        """A complaint or an order that resembles a question is none: a canned answer would be worse than none."""
-        event = await self._processors.of(tenant).analyze_message(words, ask=False)
-        ordered = event.event_type is EventType.TRANSACTION and event.band is Band.CRITICAL
-        return ordered or event.event_type is EventType.COMPLAINT
+        return self._by_rules(question, event, faq, words)
 
     async def _ask(self, question: Question, access: Access, faq: FaqIndex, words: str) -> Answer:
         tenant = question.tenant
@@ -135,7 +157,11 @@ class Responder:
             now=question.now.astimezone(ZoneInfo(tenant.timezone)),
             context=question.context,
             knowledge=[
-                (tenant.faq[h.index].questions[0], tenant.faq[h.index].answer.within(question.language)) for h in hits
+                (
+                    _asked_in(question.language, tenant.faq[hit.index].questions),
+                    tenant.faq[hit.index].answer.within(question.language),
+                )
+                for hit in hits
             ],
             text=question.text,
         )
@@ -143,21 +169,55 @@ class Responder:
         completion = await self._model.complete(request)
         return Answer(completion.text, model=completion.model, provider=completion.provider)
 
-    async def _by_rules(self, question: Question, faq: FaqIndex, words: str) -> Answer:
+    def _by_rules(self, question: Question, event: MemoryEvent, faq: FaqIndex, words: str) -> Answer:
+        """What can be said honestly without knowing more: nothing here confirms an order or promises a time."""
         tenant, language = question.tenant, question.language
+        earlier = question.context.get("recent_messages") or ()
+        said = [line["message"] for line in earlier if line["role"] == "bot"][-_LAST:]
         if not words:
             return Answer(text(_WITHOUT_WORDS.get(question.messages[-1].kind, "cannot_see"), language))
-        event = await self._processors.of(tenant).analyze_message(words, ask=False)
-        if event.event_type is EventType.GENERIC_EVENT:
-            begun = bool(question.context.get("recent_messages"))
-            return Answer(text("small_talk", language) if begun else tenant.reply("welcome", language))
-        if name := _BY_TYPE.get(event.event_type):
-            return Answer(text(name, language))
+        plain = normalise(words)
+        kind = event.event_type
+        if kind in _TOLD and any(map(str.isdigit, plain)) and said and said[-1] in wordings("complaint", language):
+            return Answer(fresh("details", language, said))
+        if kind is EventType.GENERIC_EVENT:
+            return self._small_talk(question, event, plain, said)
+        if name := event.payload.get("name"):
+            return Answer(text("met", language).format(name=name))
+        if _OWN.search(plain) and _ASKS.search(plain) and kind not in (EventType.COMPLAINT, EventType.TRANSACTION):
+            return Answer(fresh("own_case", language, said))
+        if name := _BY_TYPE.get(kind):
+            return Answer(fresh(name, language, said))
         near = [_asked_in(language, tenant.faq[hit.index].questions) for hit in faq.top(words, 3)]
         if near:
             buttons = tuple(QuickReply(q, q) for q in near)
             listed = "\n".join(f"- {q}" for q in near)
-            return Answer(
-                f"{tenant.reply('fallback', language)}\n\n{text('did_you_mean', language)}\n{listed}", buttons
-            )
+            return Answer(f"{text('did_you_mean', language)}\n{listed}", buttons)
         return Answer(tenant.reply("fallback", language))
+
+    def _small_talk(self, question: Question, event: MemoryEvent, plain: str, said: Sequence[str]) -> Answer:
+        language = question.language
+        if _THANKS.search(plain):
+            return Answer(fresh("thanks", language, said))
+        if any(event.payload.get(name) for name in _DETAILS):
+            return Answer(fresh("noted", language, said))
+        if not question.context.get("recent_messages"):
+            return Answer(question.tenant.reply("welcome", language))
+        if _GREETS.search(plain) and prompt.paused(question.context["recent_messages"], question.now):
+            return Answer(text("back", language))
+        return Answer(fresh("small_talk", language, said))
+
+
+def _for_everybody(event: MemoryEvent, match: Match, words: str) -> bool:
+    """Whether the shop's answer can be meant: it answers who asks, not who tells, orders or complains."""
+    if event.event_type is EventType.COMPLAINT:
+        return False
+    if match.score >= SAME:
+        return True
+    plain = normalise(words)
+    if _OWN.search(plain):
+        return False
+    if event.event_type in (EventType.REQUEST, EventType.TRANSACTION):
+        # "I'd like a table" asks how that is done here; with a day and a number it is the thing itself.
+        return event.event_type is EventType.REQUEST and not any(event.payload.get(name) for name in _DETAILS)
+    return event.event_type not in (EventType.INFORMATION, EventType.FEEDBACK) or bool(_ASKS.search(plain))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 Tongue = Literal["th", "en"]
@@ -49,6 +50,12 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "ข้อมูลที่เราจำไว้เกี่ยวกับคุณลูกค้าค่ะ",
         "en": "This is what we remember about you:",
     },
+    "known_summary": {"th": "โดยสรุป", "en": "In short"},
+    "known_events": {"th": "ข้อความล่าสุดที่เราเก็บไว้", "en": "The latest messages we keep"},
+    "known_end": {
+        "th": "ต้องการให้ลบทั้งหมด พิมพ์ /forget ค่ะ",
+        "en": "To have all of it deleted, type /forget.",
+    },
     "forget_ask": {
         "th": "ต้องการให้เราลืมทุกอย่างที่เคยคุยกันใช่ไหมคะ ถ้าใช่ พิมพ์ /forget yes ค่ะ",
         "en": "Shall we forget everything we know about you? If so, type /forget yes.",
@@ -77,32 +84,103 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "ได้รับตำแหน่งแล้วค่ะ ต้องการให้ช่วยเรื่องอะไรคะ",
         "en": "Got your location, thanks. What can I do for you?",
     },
+    "thanks": {
+        "th": "ด้วยความยินดีค่ะ",
+        "en": "You're welcome!",
+    },
     "small_talk": {
         "th": "ค่ะ มีอะไรให้ช่วยอีกไหมคะ",
         "en": "Sure! Anything else I can help with?",
     },
+    "back": {
+        "th": "สวัสดีค่ะ ดีใจที่ทักมาอีกนะคะ วันนี้ให้ช่วยเรื่องอะไรดีคะ",
+        "en": "Hello again! What can I do for you today?",
+    },
     "complaint": {
-        "th": "ต้องขอโทษด้วยนะคะ เรารับเรื่องไว้แล้ว รบกวนแจ้งรายละเอียดหรือเลขที่คำสั่งซื้อเพิ่มเติมได้ไหมคะ ทางร้านจะรีบตรวจสอบให้ค่ะ",
-        "en": "I'm sorry about that. I've noted it down. Could you give us the details or the order number, so that we can look into it?",
+        "th": "ต้องขอโทษด้วยนะคะ เราจดเรื่องนี้ไว้ให้ทางร้านแล้ว รบกวนบอกรายละเอียดหรือเลขที่คำสั่งซื้อเพิ่มได้ไหมคะ",
+        "en": "I'm sorry about that. I've noted it down for the shop. Could you tell me more, or the order number?",
     },
     "transaction": {
-        "th": "รับทราบค่ะ เราบันทึกไว้แล้ว ทางร้านจะยืนยันกับคุณลูกค้าอีกครั้งนะคะ",
-        "en": "Got it, I've noted that down. The shop will confirm it with you.",
+        "th": "รับทราบค่ะ เราจดไว้แล้ว แต่ยังไม่ใช่การยืนยันนะคะ ทางร้านจะเป็นผู้ยืนยันกับคุณลูกค้าอีกครั้งค่ะ",
+        "en": "Got it, I've noted that down. It isn't confirmed yet: the shop will confirm it with you.",
+    },
+    "request": {
+        "th": "รับทราบค่ะ เราจดไว้ให้ทางร้านแล้ว ทางร้านจะเป็นผู้ตอบเรื่องนี้นะคะ",
+        "en": "Got it, I've noted that for the shop. They will get back to you about it.",
+    },
+    "own_case": {
+        "th": "ขอโทษค่ะ เรื่องนี้ยังเช็กในแชตนี้ไม่ได้ เราจดคำถามไว้ให้ทางร้านตอบแล้วนะคะ",
+        "en": "I can't look that up for you here. I've noted your question for the shop to answer.",
     },
     "noted": {
         "th": "ขอบคุณค่ะ เราจดไว้แล้วนะคะ",
         "en": "Thank you, I've made a note of that.",
     },
+    "details": {
+        "th": "ขอบคุณค่ะ เราจดรายละเอียดนี้ไว้ให้ทางร้านแล้วนะคะ",
+        "en": "Thank you, I've added that to the note for the shop.",
+    },
+    "met": {
+        "th": "ยินดีที่ได้รู้จักค่ะ คุณ{name} มีอะไรให้ช่วยบอกได้เลยนะคะ",
+        "en": "Nice to meet you, {name}! What can I do for you?",
+    },
     "feedback": {
-        "th": "ขอบคุณสำหรับความคิดเห็นค่ะ เราจะนำไปปรับปรุงนะคะ",
-        "en": "Thank you for telling us, we'll take it to heart.",
+        "th": "ขอบคุณที่บอกกันนะคะ เราจดไว้ให้ทางร้านแล้วค่ะ",
+        "en": "Thank you for telling us! I've noted it for the shop.",
     },
     "did_you_mean": {
-        "th": "หมายถึงเรื่องเหล่านี้หรือเปล่าคะ",
-        "en": "Did you mean one of these?",
+        "th": "ไม่แน่ใจว่าเข้าใจถูกไหมค่ะ หมายถึงเรื่องนี้หรือเปล่าคะ",
+        "en": "I'm not sure I understood. Did you mean:",
     },
+}
+
+# What is said instead when the text above was said a short while ago: nobody likes to hear a machine repeat itself.
+AGAIN: dict[str, dict[Tongue, tuple[str, ...]]] = {
+    "small_talk": {
+        "th": ("ค่ะ ถ้ามีอะไรเพิ่มเติม พิมพ์มาได้เลยนะคะ",),
+        "en": ("Alright! Just write if you need anything.",),
+    },
+    "thanks": {"th": ("ยินดีเสมอค่ะ",), "en": ("Any time!",)},
+    "complaint": {
+        "th": (
+            "ขอโทษอีกครั้งนะคะ เราจดเพิ่มไว้ให้ทางร้านแล้วค่ะ",
+            "เข้าใจค่ะ ขอโทษที่ทำให้รู้สึกไม่ดีนะคะ เรื่องนี้จดไว้ครบแล้วค่ะ",
+        ),
+        "en": (
+            "I'm sorry to hear that too. I've added it to the note for the shop.",
+            "I understand, and I apologise. That is in the note for the shop as well.",
+        ),
+    },
+    "transaction": {
+        "th": ("จดเพิ่มให้แล้วค่ะ รอทางร้านยืนยันอีกครั้งนะคะ", "ได้ค่ะ จดไว้แล้ว ทางร้านยังต้องยืนยันอีกครั้งนะคะ"),
+        "en": ("I've added that. The shop still has to confirm it.", "Noted. Please wait for the shop to confirm it."),
+    },
+    "request": {
+        "th": ("จดเพิ่มให้แล้วค่ะ รอทางร้านตอบกลับนะคะ",),
+        "en": ("I've added that for the shop as well.",),
+    },
+    "own_case": {
+        "th": ("ข้อนี้ก็ต้องรอทางร้านตอบนะคะ เราจดไว้ให้แล้วค่ะ",),
+        "en": ("That one is for the shop to answer too. I've noted it.",),
+    },
+    "noted": {"th": ("รับทราบค่ะ จดเพิ่มให้แล้วนะคะ",), "en": ("Got it, noted.",)},
 }
 
 
 def text(name: str, language: Tongue) -> str:
     return TEXTS[name][language]
+
+
+def wordings(name: str, language: Tongue) -> tuple[str, ...]:
+    """The text and its other wordings."""
+    return (TEXTS[name][language], *AGAIN.get(name, {}).get(language, ()))
+
+
+def fresh(name: str, language: Tongue, said: Sequence[str]) -> str:
+    """The text, or another wording of it when it stands in `said`, the bot's last lines, oldest first."""
+    first, *others = wordings(name, language)
+    unsaid = [one for one in (first, *others) if one not in said]
+    if unsaid:
+        return unsaid[0]
+    newest_first = list(reversed(said))
+    return max(others or [first], key=newest_first.index)

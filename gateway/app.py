@@ -25,6 +25,7 @@ from gateway.adapters.base import Received, Sender
 from gateway.adapters.line import LineReceiver
 from gateway.adapters.telegram import TelegramReceiver
 from gateway.bot_names import BotNames
+from gateway.channel_states import ChannelStates
 from gateway.dead_letters import DeadLetters
 from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Inbox
@@ -109,13 +110,13 @@ async def door(
     inbox = RedisInbox(client, "serve")
     manager = memory_of(settings, tenants, redis_url, clock=clock)
     metrics = Metrics()
-    names = BotNames(client, tenants)
+    names, states = BotNames(client, tenants), ChannelStates(client)
 
     def turn_over(own: Inbox, stack: AsyncExitStack) -> Turn:
         minimal = memory_of(settings, tenants, None, clock=clock)
         stack.push_async_callback(minimal.close)
         senders = senders_of(settings, stack)
-        return turn_of(settings, tenants, own, minimal, senders, stack, clock=clock)
+        return turn_of(settings, tenants, own, minimal, senders, states, stack, clock=clock)
 
     fallback = Fallback(turn_over, settings.shutdown_grace)
     safe = SafeInbox(inbox, Spool(settings.data_dir / "spool"), fallback.take, manager.rejoin)
@@ -143,6 +144,7 @@ async def door(
         metrics=metrics,
         ready=ready,
         statuses=tenants.status,
+        states=states.of,
         version=version("chat-chat"),
     )
     stop = asyncio.Event()
@@ -165,7 +167,13 @@ def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRu
         if tenant is None:
             return config.rules
         own = tenant.memory
-        return MemoryRules(sm_ttl=own.sm_ttl, max_turns=own.max_turns, importance_threshold=own.importance_threshold)
+        return MemoryRules(
+            sm_ttl=own.sm_ttl,
+            max_turns=own.max_turns,
+            importance_threshold=own.importance_threshold,
+            max_events_per_user=own.max_events_per_user,
+            event_retention_days=own.event_retention_days,
+        )
 
     return rules
 
@@ -195,6 +203,7 @@ def turn_of(
     inbox: Inbox,
     manager: MemoryManager,
     senders: Mapping[str, Sender],
+    states: ChannelStates,
     stack: AsyncExitStack,
     *,
     clock: Clock = utc_now,
@@ -218,9 +227,10 @@ def turn_of(
         tenant_of=tenants.get,
         inbox=inbox,
         senders=senders,
+        states=states,
         responder=Responder(model, processors),
         processors=processors,
-        commands=Commands(manager),
+        settlers=[Commands(manager)],
         manager=manager,
         enable_memory=settings.enable_memory,
         clock=clock,
@@ -253,7 +263,8 @@ async def work(
         stack.push_async_callback(manager.close)
         senders = senders_of(settings, stack)
         senders["terminal"] = TerminalSender(client)
-        turn = turn_of(settings, tenants, inbox, manager, senders, stack, clock=clock)
+        states = ChannelStates(client)
+        turn = turn_of(settings, tenants, inbox, manager, senders, states, stack, clock=clock)
         telegram = senders["telegram"]
         assert isinstance(telegram, TelegramSender)
         metrics = Metrics()

@@ -11,7 +11,9 @@ import msgspec
 
 from config.tenants import Tenant
 from gateway.adapters.base import Call, Sender
+from gateway.channel_states import ChannelStates, Trouble
 from gateway.errors import (
+    ChannelBroken,
     ChatMoved,
     QuotaSpent,
     SendRefused,
@@ -25,6 +27,7 @@ from gateway.pacing import Limit, limits_for
 
 log = logging.getLogger(__name__)
 
+QUOTA_SPENT = "the channel's monthly quota is used up"
 LONGEST_WAIT = 5.0  # seconds a turn sits out a pace limit; beyond that the conversation goes back into the queue
 TOKEN_LIFE = 60.0  # seconds: within it a reply token that is "spent" was spent by our own earlier call
 
@@ -64,9 +67,16 @@ def decode(raw: bytes) -> Outbox:
 class Courier:
     """Delivers answers, each call preceded by the right to make it."""
 
-    def __init__(self, inbox: Inbox, senders: Mapping[str, Sender], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        inbox: Inbox,
+        senders: Mapping[str, Sender],
+        states: ChannelStates,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._inbox = inbox
         self._senders = senders
+        self._states = states
         self._clock = clock
 
     def pack(self, tenant: Tenant, target: Target, answer: Answer) -> Outbox:
@@ -84,6 +94,9 @@ class Courier:
             return "no way to the customer is left: the reply token was too old, and the channel does not allow a push"
         while not outbox.over:
             call, repeat = outbox.calls[outbox.next], outbox.flying
+            where = tenant.id, outbox.target.channel
+            if call.method == "push" and self._states.no_push(*where):
+                return QUOTA_SPENT
             outbox.flying = True
             limits = limits_for(outbox.target)
             await self._record(claim, outbox, limits)
@@ -117,8 +130,12 @@ class Courier:
             except Unreachable as error:
                 log.info("unreachable: %s", error, extra={"tenant": tenant.id, "conversation": claim.conversation})
                 return None  # the customer has left: there is nobody to answer
-            except QuotaSpent:
-                return "the channel's monthly quota is used up"
+            except QuotaSpent as error:
+                await self._states.met(*where, Trouble.QUOTA, str(error))
+                return QUOTA_SPENT
+            except ChannelBroken as error:
+                await self._states.met(*where, Trouble.BROKEN, str(error))
+                raise
             except SendRetry as error:
                 outbox.flying = False  # it was certainly not taken
                 await self._record(claim, outbox)
@@ -127,6 +144,9 @@ class Courier:
                 raise
             outbox.next, outbox.flying = outbox.next + 1, False
             outbox.delivered += 1
+            await self._states.well(*where, Trouble.BROKEN)
+            if call.method == "push":
+                await self._states.well(*where, Trouble.QUOTA)
         return None
 
     async def mark_sent(self, claim: Claim, outbox: Outbox) -> None:

@@ -12,11 +12,13 @@ from typing import Any
 from config.tenants import Agent, Tenant
 from gateway import outbox as outboxes
 from gateway.adapters.base import Sender
-from gateway.commands import Change, Commands, unchanged
+from gateway.channel_states import ChannelStates
 from gateway.errors import SendFault
 from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite, event_of
 from gateway.messages import Answer, InboundMessage, Kind, Target, target_of
+from gateway.moment import Change, Done, Moment, Settler, unchanged
 from gateway.outbox import ClaimLost, Courier, Outbox
+from gateway.pacing import limits_for
 from gateway.per_tenant import PerTenant
 from gateway.responder import Question, Responder, access_of, described
 from gateway.texts import Tongue, text
@@ -50,9 +52,10 @@ class Turn:
         tenant_of: Callable[[str], Tenant | None],
         inbox: Inbox,
         senders: Mapping[str, Sender],
+        states: ChannelStates,
         responder: Responder,
         processors: PerTenant[EventProcessor],
-        commands: Commands,
+        settlers: Sequence[Settler],
         manager: MemoryManager,
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -60,10 +63,10 @@ class Turn:
         self._tenant_of = tenant_of
         self._inbox = inbox
         self._senders = senders
-        self._courier = Courier(inbox, senders, lambda: clock().timestamp())
+        self._courier = Courier(inbox, senders, states, lambda: clock().timestamp())
         self._responder = responder
         self._processors = processors
-        self._commands = commands
+        self._settlers = settlers
         self._manager = manager
         self._openings = manager.openings
         self._longterm = manager.longterm
@@ -79,23 +82,22 @@ class Turn:
         stored = await self._stored(claim) if remembers else None
         session = await self._openings.open_session(claim.ref, stored, now)
         language = self._language(tenant, claim.messages, session)
-        classifying = asyncio.create_task(self._classify(tenant, agent, claim.messages, session, now))
-        acknowledging = asyncio.create_task(self._acknowledge(tenant, claim.messages))
+        moment = Moment(tenant, agent, claim.ref, claim.messages, session, language, now)
+        classifying = asyncio.create_task(self._classify(moment))
+        acknowledging = asyncio.create_task(self._acknowledge(moment))
         try:
             outbox = outboxes.decode(claim.outbox) if claim.outbox else None
-            command = await self._commands.run(tenant, claim.ref, claim.messages[-1], session, language)
+            done = await self._settled(moment)
             dead = None
             if claim.attempts > claim.max_attempts:
                 dead = f"gave up after {claim.max_attempts} tries: {claim.failure or 'the worker died each time'}"
-                outbox = outbox or await self._apologise(claim, tenant, language)
+                outbox = outbox or await self._apologise(claim, moment)
             else:
                 if outbox is None:
-                    answer = (
-                        command.answer if command else await self._answer(claim, tenant, agent, session, language, now)
-                    )
-                    outbox = self._courier.pack(tenant, target_of(claim.messages[-1]), answer)
+                    answer = done.answer if done else await self._answer(moment)
+                    outbox = self._courier.pack(tenant, target_of(moment.last), answer or Answer(""))
                 dead = await self._courier.deliver(claim, tenant, outbox)
-            event = await self._event(claim, classifying, outbox)
+            event = await self._event(claim, moment, classifying, outbox)
             await acknowledging
         finally:
             classifying.cancel()
@@ -103,9 +105,9 @@ class Turn:
         if not remembers:
             await self._inbox.finish(claim, None, dead)
             return
-        said = [] if command and command.silent else self._said(claim, outbox, now)
+        said = [] if done and done.silent else self._said(claim, outbox, now)
         await self._keep(claim, tenant, said, event)
-        change = command.change if command else unchanged
+        change = done.change if done else unchanged
         await self._finish(claim, tenant, session, stored.rev if stored else 0, said, event, change, dead)
 
     async def _stored(self, claim: Claim) -> ShortTermMemory | None:
@@ -117,10 +119,17 @@ class Turn:
         except ValueError:  # the store sets it aside
             return await self._manager.sessions.load(claim.ref)
 
-    async def _acknowledge(self, tenant: Tenant, messages: Sequence[InboundMessage]) -> None:
-        for message in messages:
+    async def _acknowledge(self, moment: Moment) -> None:
+        for message in moment.messages:
             if message.kind is Kind.POSTBACK:
-                await self._senders[message.platform].acknowledge(tenant, message)
+                await self._senders[message.platform].acknowledge(moment.tenant, message)
+
+    async def _settled(self, moment: Moment) -> Done | None:
+        """The first settler that takes the turn, in the order in which they were given."""
+        for settler in self._settlers:
+            if (done := await settler.settle(moment)) is not None:
+                return done
+        return None
 
     def _who(self, claim: Claim) -> tuple[Tenant, Agent]:
         first = claim.messages[0]
@@ -139,66 +148,59 @@ class Turn:
         )
         return "en" if tenant.speaks(written) == "en" else "th"
 
-    async def _answer(
-        self,
-        claim: Claim,
-        tenant: Tenant,
-        agent: Agent,
-        session: ShortTermMemory,
-        language: Tongue,
-        now: datetime,
-    ) -> Answer:
-        last = claim.messages[-1]
-        if now.timestamp() - last.received_at > tenant.behaviour.stale_after:
-            return Answer(text("stale", language))
+    async def _answer(self, moment: Moment) -> Answer:
+        tenant, last = moment.tenant, moment.last
+        if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
+            return Answer(text("stale", moment.language))
         if last.kind is Kind.FOLLOW:
-            return Answer(tenant.reply("welcome", language))
-        memory = await self._known(claim)
+            return Answer(tenant.reply("welcome", moment.language))
+        memory = await self._known(moment)
         question = Question(
             tenant=tenant,
-            agent=agent,
-            messages=claim.messages,
-            language=language,
-            context=context.build(session, memory, max_recent_messages=2 * tenant.memory.max_turns),
-            now=now,
+            agent=moment.agent,
+            messages=moment.messages,
+            language=moment.language,
+            context=context.build(moment.session, memory, max_recent_messages=2 * tenant.memory.max_turns),
+            now=moment.now,
         )
-        thinking = asyncio.create_task(self._think(tenant, target_of(last), last.platform))
+        thinking = asyncio.create_task(self._think(tenant, target_of(last)))
         try:
             return await self._responder.answer(question)
         finally:
             thinking.cancel()
 
-    async def _known(self, claim: Claim) -> LongTermMemory | None:
+    async def _known(self, moment: Moment) -> LongTermMemory | None:
         try:
-            return await self._longterm.load(claim.ref.tenant, claim.ref.user)
+            return await self._longterm.load(moment.ref.tenant, moment.ref.user)
         except MemoryFault as error:
-            log.error("answering without long-term memory: %s", error, extra={"conversation": claim.conversation})
+            log.error("answering without long-term memory: %s", error, extra={"tenant": moment.tenant.id})
             return None
 
-    async def _think(self, tenant: Tenant, target: Target, platform: str) -> None:
+    async def _think(self, tenant: Tenant, target: Target) -> None:
         await asyncio.sleep(TYPING_AFTER)
+        limits = limits_for(target)
         while True:
-            await self._senders[platform].typing(tenant, target)
+            if await self._inbox.may_pass(limits):
+                await self._senders[target.platform].typing(tenant, target)
             await asyncio.sleep(TYPING_EVERY)
 
-    async def _classify(
-        self, tenant: Tenant, agent: Agent, messages: Sequence[InboundMessage], session: ShortTermMemory, now: datetime
-    ) -> MemoryEvent | None:
-        words = "\n".join(described(m) for m in messages if m.kind is not Kind.FOLLOW and not m.text.startswith("/"))
+    async def _classify(self, moment: Moment) -> MemoryEvent | None:
+        words = _words(moment.messages)
         if not words:
             return None
-        access = access_of(tenant, agent)
-        return await self._processors.of(tenant).analyze_message(
+        access = access_of(moment.tenant, moment.agent)
+        session = moment.session
+        return await self._processors.of(moment.tenant).analyze_message(
             words,
             {"last_intent": session.last_intent, "recent": [line["message"][:300] for line in session.history[-4:]]},
-            event_id=event_of(messages[0]),
-            timestamp=now,
+            event_id=event_of(moment.messages[0]),
+            timestamp=moment.now,
             access=access,
-            ask=access.api_key is not None and tenant.understanding.policy != "never",
+            ask=access.api_key is not None and moment.tenant.understanding.policy != "never",
         )
 
     async def _event(
-        self, claim: Claim, classifying: asyncio.Task[MemoryEvent | None], outbox: Outbox
+        self, claim: Claim, moment: Moment, classifying: asyncio.Task[MemoryEvent | None], outbox: Outbox
     ) -> MemoryEvent | None:
         """The classification: nearly always ready by now. While it isn't, what was sent is on record."""
         if not classifying.done():
@@ -206,18 +208,16 @@ class Turn:
             await asyncio.wait({classifying}, timeout=CLASSIFY_AFTER)
         if classifying.done():
             return classifying.result()
-        tenant, _ = self._who(claim)
-        words = "\n".join(map(described, claim.messages))
-        return await self._processors.of(tenant).analyze_message(
-            words, event_id=event_of(claim.messages[0]), timestamp=self._clock(), ask=False
+        return await self._processors.of(moment.tenant).analyze_message(
+            _words(moment.messages), event_id=event_of(moment.messages[0]), timestamp=moment.now, ask=False
         )
 
-    async def _apologise(self, claim: Claim, tenant: Tenant, language: Tongue) -> Outbox:
+    async def _apologise(self, claim: Claim, moment: Moment) -> Outbox:
         """Nothing worked and nothing was sent: the customer hears that, once."""
-        answer = Answer(tenant.reply("error", language))
-        outbox = self._courier.pack(tenant, target_of(claim.messages[-1]), answer)
+        answer = Answer(moment.tenant.reply("error", moment.language))
+        outbox = self._courier.pack(moment.tenant, target_of(moment.last), answer)
         try:
-            await self._courier.deliver(claim, tenant, outbox)
+            await self._courier.deliver(claim, moment.tenant, outbox)
         except SendFault as error:
             log.warning("no apology: %s", type(error).__name__, extra={"conversation": claim.conversation})
         return outbox
@@ -233,7 +233,7 @@ class Turn:
             }
             if line["message"] and message.kind is not Kind.FOLLOW:
                 said.append(line)
-        if outbox.delivered or outbox.over:
+        if outbox.answer.text and (outbox.delivered or outbox.over):
             said.append(
                 {
                     "role": "bot",
@@ -283,6 +283,7 @@ class Turn:
             )
             outcome, stored = await self._inbox.finish(claim, write, dead)
             if outcome is Outcome.DONE:
+                await self._manager.sessions.used(claim.ref)
                 return
             if outcome is Outcome.LOST:
                 raise ClaimLost(claim.conversation)
@@ -290,6 +291,11 @@ class Turn:
             rev = other.rev if other else 0
             session = await self._openings.open_session(claim.ref, other, now)
         raise MemoryFault("the session was changed by somebody else at every try")
+
+
+def _words(messages: Sequence[InboundMessage]) -> str:
+    """What is to be understood: commands and new contacts say nothing."""
+    return "\n".join(described(m) for m in messages if m.kind is not Kind.FOLLOW and not m.text.startswith("/"))
 
 
 def _code(language_code: str | None) -> str | None:

@@ -6,11 +6,11 @@ Only the processes are missing; those are started by tests/acceptance.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiogram  # noqa: F401 - seconds of loading, once and before any clock runs
 import linebot.v3.messaging  # noqa: F401
@@ -24,6 +24,8 @@ from tests.standins.line import LineStandIn
 from tests.standins.line_model import LineChannel
 from tests.standins.openrouter import OpenRouterStandIn
 from tests.standins.telegram import TelegramStandIn
+
+T = TypeVar("T")
 
 LINE_SECRET, LINE_TOKEN = "line-secret-1", "line-token-1"
 TELEGRAM_TOKEN, TELEGRAM_SECRET = "1000001:first-test-bot", "telegram-secret-1"
@@ -78,6 +80,21 @@ class House:
     def telegram_shows(self, chat: int) -> list[str]:
         return [one.text for one in self.telegram.delivered.get(str(chat), [])]
 
+    async def until(self, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool], patience: float = 30.0) -> T:
+        """Asks until the answer is as it should be."""
+        async with asyncio.timeout(patience):
+            while not holds(answer := await ask()):
+                await asyncio.sleep(0.02)
+        return answer
+
+    async def waiting(self) -> int:
+        """Conversations that wait or are in hand."""
+        client = app.inbox_client(self.settings, self.redis_url)
+        inbox = app.RedisInbox(client, "test")
+        depth = await inbox.depth()
+        await inbox.close()
+        return depth.ready + depth.due + depth.leased
+
     async def quiet(self, patience: float = 30.0) -> None:
         """Until nothing waits and nothing is in hand."""
         client = app.inbox_client(self.settings, self.redis_url)
@@ -109,6 +126,7 @@ async def house(
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in (tenants or {"shop": shop()}).items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(dict(content), allow_unicode=True), encoding="utf-8")
+
     def seconds() -> float:
         return clock().timestamp()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -13,8 +14,10 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from config.tenants import TenantStatus
+from gateway.channel_states import ChannelState
 from gateway.metrics import Metrics
 from gateway.routes.auth import Keys
+from processors.models import iso
 
 LIMIT = 200
 
@@ -25,6 +28,7 @@ def build(
     metrics: Metrics,
     ready: Callable[[], Awaitable[dict[str, Any]]],
     statuses: Callable[[], list[TenantStatus]],
+    states: Callable[[Iterable[tuple[str, str]]], Awaitable[dict[tuple[str, str], ChannelState]]],
     version: str,
 ) -> FastAPI:
     """`ready` gives `{"status": "ok" | "degraded" | "down", …}`."""
@@ -53,9 +57,11 @@ def build(
         rows = sorted((row for row in statuses() if only is None or row.id == only), key=lambda row: row.id)
         page_rows = [row for row in rows if row.id > cursor][: limit + 1]
         more = len(page_rows) > limit
+        shown = page_rows[:limit]
+        troubles = await states((row.id, channel) for row in shown for channel in row.channels)
         return {
-            "items": [_public(row) for row in page_rows[:limit]],
-            "next_cursor": page_rows[limit - 1].id if more else None,
+            "items": [_public(row, troubles) for row in shown],
+            "next_cursor": shown[-1].id if more else None,
             "total": len(rows),
         }
 
@@ -75,12 +81,24 @@ def build(
     return api
 
 
-def _public(row: TenantStatus) -> dict[str, Any]:
+def _public(row: TenantStatus, troubles: Mapping[tuple[str, str], ChannelState]) -> dict[str, Any]:
+    channels = []
+    for name, platform in row.channels.items():
+        trouble = troubles.get((row.id, name))
+        channels.append(
+            {
+                "name": name,
+                "platform": platform,
+                "state": trouble.trouble.value if trouble else "ok",
+                "detail": trouble.why if trouble else None,
+                "since": iso(datetime.fromtimestamp(trouble.since, UTC)) if trouble else None,
+            }
+        )
     return {
         "id": row.id,
         "file": row.file.name,
         "state": row.state,
-        "channels": [{"name": name, "platform": platform} for name, platform in row.channels.items()],
+        "channels": channels,
         "last_error": str(row.errors[0]) if row.errors else None,
         "errors": [str(mistake) for mistake in row.errors],
     }

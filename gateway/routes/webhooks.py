@@ -91,7 +91,7 @@ class Webhooks:
 
 
 async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
-    """The raw bytes. Raises Refused: 413 over 1 MiB (at once where the length is told), 408 for one that is too slow."""
+    """The raw bytes. Raises Refused: 413 over 1 MiB (at once where the length is told), 408 for one too slow."""
     declared = headers.get("content-length", "")
     if declared.isdigit() and int(declared) > LARGEST_BODY:
         raise Refused(413, "The body is over 1 MiB")

@@ -57,9 +57,16 @@ async def test_three_quick_messages_are_answered_together(tmp_path: Path, redis_
 async def test_two_users_of_two_tenants_never_see_each_others_words(tmp_path: Path, redis_url: str) -> None:
     from tests.standins.line_model import LineChannel
 
-    other = shop("Other", channels={
-        "line-main": {"platform": "line", "channel_secret": "line-secret-2", "channel_access_token": "line-token-2"},
-    })
+    other = shop(
+        "Other",
+        channels={
+            "line-main": {
+                "platform": "line",
+                "channel_secret": "line-secret-2",
+                "channel_access_token": "line-token-2",
+            },
+        },
+    )
     second = LineChannel(token="line-token-2", secret="line-secret-2", user_id="U" + "2" * 32)
     channels = (LineChannel(), second)
     async with house(
@@ -88,7 +95,11 @@ async def test_what_matters_is_remembered_in_a_file_and_small_talk_is_not(tmp_pa
     assert [path.name for path in folder.glob("line*.json")] == [f"line:{ANN}.json"]
     kept = json.loads((folder / f"line:{ANN}.json").read_text("utf-8"))
     journal = folder / f"line:{ANN}.journal"
-    events = kept["events"] + [json.loads(line) for line in journal.read_text("utf-8").splitlines()] if journal.exists() else kept["events"]
+    events = (
+        kept["events"] + [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+        if journal.exists()
+        else kept["events"]
+    )
     assert (kept["tenant_id"], kept["user_id"]) == ("shop", f"line:{ANN}")
     assert [event["event_type"] for event in events] == ["TRANSACTION"]
     assert events[0]["payload"]["original_message"] == "ขอสั่งลาเต้เย็น 2 แก้วครับ"
@@ -117,7 +128,9 @@ async def test_without_a_working_model_the_bot_still_answers(tmp_path: Path, red
 
 async def test_a_command_resets_the_conversation(tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
-        home.llm.answers(lambda request: "heard: " + "|".join(m["content"] for m in request["messages"] if m["role"] == "user"))
+        home.llm.answers(
+            lambda request: "heard: " + "|".join(m["content"] for m in request["messages"] if m["role"] == "user")
+        )
         await home.telegram_says(55, "remember the apples")
         await home.telegram.until(lambda: len(home.telegram_shows(55)) == 1)
         await home.telegram_says(55, "/reset")

@@ -1,0 +1,59 @@
+"""What a turn knows when it begins to think, and what may settle it before an answer has to be found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from config.tenants import Agent, Tenant
+from gateway.messages import Answer, InboundMessage
+from gateway.texts import Tongue
+from memory.keys import ConversationRef
+from memory.models import ShortTermMemory
+
+Change = Callable[[ShortTermMemory], ShortTermMemory]
+
+
+def unchanged(session: ShortTermMemory) -> ShortTermMemory:
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Who says what to whom, in which light."""
+
+    tenant: Tenant
+    agent: Agent
+    ref: ConversationRef
+    messages: Sequence[InboundMessage]  # never empty
+    session: ShortTermMemory
+    language: Tongue
+    now: datetime  # aware
+
+    @property
+    def last(self) -> InboundMessage:
+        return self.messages[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A turn that needs no thinking: its answer (None: the bot says nothing) and what it does to the session.
+
+    `silent`: neither the message nor the answer goes into the history. `forgets_talk`: what was said before is not
+    given back to later sessions.
+    """
+
+    answer: Answer | None
+    change: Change = unchanged
+    silent: bool = True
+    forgets_talk: bool = False
+
+
+class Settler(Protocol):
+    """Settles some turns. Doing so again has the same effect: a turn may be tried twice."""
+
+    async def settle(self, moment: Moment) -> Done | None:
+        """None: not mine."""
+        ...

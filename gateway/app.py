@@ -28,9 +28,10 @@ from gateway.bot_names import BotNames
 from gateway.channel_states import ChannelStates
 from gateway.dead_letters import DeadLetters
 from gateway.errors import InboxUnavailable
+from gateway.inbox.away import RECENT, SafeInbox
 from gateway.inbox.base import Inbox
 from gateway.inbox.redis import RedisInbox
-from gateway.inbox.spool import MOST
+from gateway.inbox.spool import MOST, Spool
 from gateway.intake import Intake
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
@@ -97,12 +98,18 @@ class Door:
 
 @asynccontextmanager
 async def door(
-    settings: Settings, tenants: Tenants, redis_url: str, admin_key: str, *, clock: Clock = utc_now
+    settings: Settings,
+    tenants: Tenants,
+    redis_url: str,
+    admin_key: str,
+    *,
+    clock: Clock = utc_now,
+    spool_holds: int = MOST,
+    recent: float = RECENT,
 ) -> AsyncIterator[Door]:
-    """The ASGI application of `serve`. It loads no platform's SDK as long as the inbox can be reached."""
+    """The ASGI application of `serve`. It loads no platform's SDK as long as the inbox can be reached. `spool_holds`
+    messages at the most while it can't; see SafeInbox for `recent`."""
     from gateway.fallback import Fallback
-    from gateway.inbox.away import SafeInbox
-    from gateway.inbox.spool import Spool
     from gateway.routes import api
     from gateway.routes.auth import Keys
 
@@ -119,15 +126,16 @@ async def door(
         return turn_of(settings, tenants, own, minimal, senders, states, stack, clock=clock)
 
     fallback = Fallback(turn_over, settings.shutdown_grace)
-    safe = SafeInbox(inbox, Spool(settings.data_dir / "spool"), fallback.take, manager.rejoin)
+    spool = Spool(settings.data_dir / "spool", spool_holds)
+    safe = SafeInbox(inbox, spool, fallback.take, manager.rejoin, recent=recent)
 
     async def ready() -> dict[str, Any]:
         try:
             async with asyncio.timeout(2):
                 depth = await inbox.depth()
         except (InboxUnavailable, TimeoutError) as error:
-            spooled = {"spooled": await safe.spooled(), "spool_holds": MOST}
-            state = "degraded" if spooled["spooled"] < MOST else "down"
+            spooled = {"spooled": await safe.spooled(), "spool_holds": spool_holds}
+            state = "degraded" if spooled["spooled"] < spool_holds else "down"
             return {"status": state, "redis": str(error) or "no answer", **spooled}
         waiting = {"ready": depth.ready, "due": depth.due, "leased": depth.leased, "dead": depth.dead}
         return {"status": "ok", "queue": waiting, "tenants": len(tenants.all())}

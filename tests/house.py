@@ -19,6 +19,8 @@ import yaml
 from config.settings import Settings
 from config.tenants import Tenants
 from gateway import app
+from gateway.inbox.away import RECENT
+from gateway.inbox.spool import MOST
 from gateway.processes import serve
 from tests.standins.line import LineStandIn
 from tests.standins.line_model import LineChannel
@@ -120,6 +122,8 @@ async def house(
     line_channels: tuple[LineChannel, ...] = (),
     telegram_tokens: tuple[str, ...] = (TELEGRAM_TOKEN,),
     clock: app.Clock = app.utc_now,
+    spool_holds: int = MOST,
+    recent: float = RECENT,
     **settings: Any,
 ) -> AsyncIterator[House]:
     folder = tmp_path / "config" / "tenants"
@@ -151,7 +155,9 @@ async def house(
         loaded.load()
         stop = asyncio.Event()
         bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        door = await stack.enter_async_context(app.door(given, loaded, redis_url, ADMIN_KEY, clock=clock))
+        door = await stack.enter_async_context(
+            app.door(given, loaded, redis_url, ADMIN_KEY, spool_holds=spool_holds, recent=recent, clock=clock)
+        )
         run = await stack.enter_async_context(app.work(given, loaded, redis_url, clock=clock))
         serving = asyncio.create_task(serve(door, "127.0.0.1", 0, stop, bound.set_result))
         working = asyncio.create_task(run(stop))

@@ -38,11 +38,14 @@ class SafeInbox:
     """The inbox as the webhooks see it. `take` answers a message from here; `catch_up` brings a conversation's session
     up to what was said meanwhile."""
 
-    def __init__(self, inbox: RedisInbox, spool: Spool, take: Take, catch_up: CatchUp) -> None:
+    def __init__(
+        self, inbox: RedisInbox, spool: Spool, take: Take, catch_up: CatchUp, *, recent: float = RECENT
+    ) -> None:
         self._inbox = inbox
         self._spool = spool
         self._take = take
         self._catch_up = catch_up
+        self._recent = recent
         self._put_at: OrderedDict[str, float] = OrderedDict()
         self._doubtful: set[str] = set()  # conversations with a message that may stand in the inbox
         self.away = False
@@ -95,7 +98,8 @@ class SafeInbox:
     async def _answer_or_leave(self, entry: Entry) -> None:
         message = entry.spooled.message
         name = name_of(message)
-        recent = time.monotonic() - self._put_at.get(name, -RECENT) < RECENT
+        put_at = self._put_at.get(name)
+        recent = put_at is not None and time.monotonic() - put_at < self._recent
         # What is to be forgotten has to be forgotten in the inbox's server too.
         forgetting = message.text.startswith("/")
         if recent or forgetting or name in self._doubtful or await asyncio.to_thread(self._spool.earlier, entry):
@@ -109,7 +113,9 @@ class SafeInbox:
             name = name_of(message)
             self._put_at[name] = now
             self._put_at.move_to_end(name)
-        while self._put_at and (len(self._put_at) > MOST_RECENT or now - next(iter(self._put_at.values())) > RECENT):
+        while self._put_at and (
+            len(self._put_at) > MOST_RECENT or now - next(iter(self._put_at.values())) > self._recent
+        ):
             self._put_at.popitem(last=False)
 
     async def _answers(self) -> bool:

@@ -1,4 +1,4 @@
-"""The scripts against the plain model: the same random arrivals, crashes, lost leases and clock jumps, the same answers.
+"""The scripts against the plain model: the same random arrivals, crashes, lost leases and clock jumps, same answers.
 
 The server's clock can't be moved, so a case of the scripts is replaced: `now_ms` reads a key that the test sets. All
 else is the text that production runs.
@@ -169,9 +169,11 @@ class InboxMachine(RuleBasedStateMachine):
     @invariant()
     def nothing_is_lost_doubled_or_out_of_order(self) -> None:
         for conversation, events in self.accepted.items() if hasattr(self, "accepted") else ():
-            waiting = [event_of(m) for m in self.state.conversations[conversation].queue] if (
-                conversation in self.state.conversations
-            ) else []
+            waiting = (
+                [event_of(m) for m in self.state.conversations[conversation].queue]
+                if (conversation in self.state.conversations)
+                else []
+            )
             assert self.ended.get(conversation, []) + waiting == events
 
     @invariant()

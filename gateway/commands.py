@@ -25,7 +25,7 @@ ALIASES = {
     "ลืม": "forget",
 }
 _IN_LANGUAGE = re.compile(
-    r"\b(?:reply|answer|write|speak|talk|respond|chat)\b(?: \w+){0,3}? (english|thai)\b"
+    r"\b(?:reply|answer|write|speak|talk|respond|chat)\b(?: (?:in|me|us|to|with|only|back|please)){0,3} (english|thai)\b"
     r"|(?:ตอบ|พูด|คุย|พิมพ์)\S{0,8}?(?:ภาษา|เป็น)\s?(?:ภาษา)?\s?(อังกฤษ|ไทย|english|thai|eng)"
 )
 _LONGEST_WISH = 80  # characters: a longer message wants something else as well
@@ -42,7 +42,8 @@ class Commands:
         if message.kind is not Kind.TEXT:
             return None
         if not message.text.startswith("/"):
-            return self._wish(message.text, language)
+            # One of several messages is no command: the others want an answer too.
+            return self._wish(message.text, language) if len(moment.messages) == 1 else None
         word, _, rest = message.text[1:].partition(" ")
         name, argument = ALIASES.get(word, word.lower()), rest.strip().lower()
         if name == "start":

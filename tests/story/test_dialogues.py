@@ -108,9 +108,11 @@ def _prompt(prompt: Sequence[Mapping[str, str]], fixed: Sequence[Mapping[str, st
     """Without what the reader has seen: the first message when it is the last prompt's, the lines said before."""
     out = ["prompt:"]
     rest = list(prompt)
-    if fixed and rest[0] == fixed[0]:
-        out.append(f"  {rest[0]['role']}: as before, {len(rest[0]['content'])} characters")
-        rest = rest[1:]
+    first = rest.pop(0)
+    if fixed and first == fixed[0]:
+        out.append(f"  {first['role']}: as before, {len(first['content'])} characters")
+    else:
+        out += _indented(f"{first['role']}:", first["content"])
     history = [message["role"] in ("user", "assistant") for message in rest[:-1]].count(True)
     lines = [message["content"] for message in rest[:history]]
     if lines and [_bare(line) for line in lines] == [_bare(line) for line in said[-history:]]:

@@ -1,0 +1,163 @@
+"""Which kind of answer a message gets, without a model and with one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.tenants import Tenant
+from gateway.commands import Commands
+from gateway.messages import Answer, InboundMessage
+from gateway.moment import Done, Moment
+from gateway.per_tenant import PerTenant
+from gateway.responder import Question, Responder
+from gateway.texts import Tongue, wordings
+from memory import MemoryConfig, MemoryManager
+from memory.keys import ConversationRef
+from memory.models import ShortTermMemory
+from processors.event_processor import EventProcessor
+from processors.llm import ChatRequest, Completion
+
+DEMO = Path(__file__).parents[2] / "config" / "tenants" / "demo.yaml"
+NOW = datetime(2026, 3, 3, 3, 0, tzinfo=UTC)
+SESSION = ShortTermMemory(tenant_id="shop", user_id="line:U1", session_id="s")
+
+
+def shop(**sections: Any) -> Tenant:
+    demo = yaml.safe_load(DEMO.read_text(encoding="utf-8"))
+    return Tenant.model_validate({**demo, "id": "shop", "channels": {}, **sections})
+
+
+def message(text: str) -> InboundMessage:
+    return InboundMessage(
+        tenant="shop", channel="c", platform="line", event_id="1", user_id="line:U1", chat_id="U1", text=text
+    )
+
+
+class Model:
+    """Answers everything alike and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[ChatRequest] = []
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.asked.append(request)
+        return Completion("from the model", request.access.model)
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+        raise AssertionError("answers are asked for whole")
+
+
+async def answer(
+    text: str, language: Tongue = "th", said: Sequence[str] = (), tenant: Tenant | None = None
+) -> tuple[Answer, Model]:
+    tenant = tenant or shop()
+    agent = tenant.agent()
+    assert agent is not None
+    model = Model()
+    responder = Responder(model, PerTenant(lambda _: EventProcessor()))
+    earlier = [{"role": "bot", "message": line, "timestamp": "2026-03-03T02:58:00Z"} for line in said]
+    question = Question(
+        tenant=tenant,
+        agent=agent,
+        messages=[message(text)],
+        language=language,
+        context={"recent_messages": earlier},
+        now=NOW,
+    )
+    return await responder.answer(question), model
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "name"),
+    [
+        ("ขอลาเต้ 2 แก้วค่ะ", "th", "transaction"),
+        ("กาแฟเย็นชืดมาก ผิดหวัง", "th", "complaint"),
+        ("โต๊ะที่จองไว้ยืนยันหรือยังคะ", "th", "own_case"),
+        ("รวมทั้งหมดกี่บาทคะ", "th", "own_case"),
+        ("Is my order ready?", "en", "own_case"),
+        ("How much for both?", "en", "own_case"),
+        ("I'd like to book a table for 5 on Saturday at 10am", "en", "request"),
+        ("ขอบคุณค่ะ", "th", "thanks"),
+        ("thx!", "en", "thanks"),
+    ],
+)
+async def test_without_a_model_each_kind_gets_its_own_words(text: str, language: Tongue, name: str) -> None:
+    given, _ = await answer(text, language)
+    assert given.text == wordings(name, language)[0]
+
+
+async def test_what_is_told_is_not_answered_as_if_it_was_asked() -> None:
+    asked, _ = await answer("ขอเบอร์โทรร้านหน่อย")
+    told, _ = await answer("เบอร์ 081-234-5678 ค่ะ")
+    assert ("02-555-0148" in asked.text, told.text) == (True, wordings("noted", "th")[0])
+
+
+async def test_details_after_an_apology_are_thanked_for() -> None:
+    sorry = wordings("complaint", "en")[0]
+    given, _ = await answer("order number A1042", "en", [sorry])
+    assert given.text == wordings("details", "en")[0]
+
+
+async def test_a_question_near_the_shops_own_is_asked_back_with_buttons() -> None:
+    given, _ = await answer("I just moved to Ari, how do I find you?", "en")
+    assert given.text.startswith(wordings("did_you_mean", "en")[0])
+    assert [button.text for button in given.quick_replies] == ["Where are you located?"]
+
+
+@pytest.mark.parametrize("text", ["Is my table confirmed?", "I'd like to book a table for 5 on Saturday at 10am"])
+async def test_with_a_model_the_customers_own_case_is_the_models(text: str) -> None:
+    with_key = shop(llm={"api_key": "sk-or-test-1", "base_url": "http://127.0.0.1:9/api/v1"})
+    given, model = await answer(text, "en", tenant=with_key)
+    assert (given.text, len(model.asked)) == ("from the model", 1)
+
+
+async def test_with_a_model_what_the_shop_wrote_down_is_still_answered_word_for_word() -> None:
+    with_key = shop(llm={"api_key": "sk-or-test-1", "base_url": "http://127.0.0.1:9/api/v1"})
+    given, model = await answer("any promo now?", "en", tenant=with_key)
+    assert (given.text.startswith("Bring your own cup"), model.asked) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("can u reply in english pls", "en"),
+        ("Do you speak English?", "en"),
+        ("ตอบเป็นภาษาอังกฤษได้ไหม", "en"),
+        ("ช่วยตอบเป็นภาษาไทยหน่อยค่ะ", "th"),
+        ("please answer in Thai", "th"),
+        ("/language en", "en"),
+    ],
+)
+async def test_a_language_can_be_asked_for_in_plain_words(text: str, chosen: str, tmp_path: Path) -> None:
+    done = await command([text], tmp_path)
+    assert done is not None
+    assert done.change(SESSION).variables["language"] == chosen
+
+
+async def test_a_wish_among_other_messages_leaves_them_to_be_answered(tmp_path: Path) -> None:
+    assert await command(["ขอลาเต้ 2 แก้ว", "reply in english pls"], tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["คุยกับพนักงาน", "I write about English tea", "ไทยที่เป็นภาษา", "ชาไทยเย็น 1 แก้ว", "english breakfast tea"]
+)
+async def test_other_words_are_no_command(text: str, tmp_path: Path) -> None:
+    assert await command([text], tmp_path) is None
+
+
+async def command(texts: Sequence[str], folder: Path) -> Done | None:
+    tenant = shop()
+    agent = tenant.agent()
+    assert agent is not None
+    manager = MemoryManager(MemoryConfig(lm_base_path=folder))
+    moment = Moment(tenant, agent, ConversationRef("shop", "line:U1"), [*map(message, texts)], SESSION, "th", NOW)
+    try:
+        return await Commands(manager).settle(moment)
+    finally:
+        await manager.close()

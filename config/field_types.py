@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, StringConstraints
@@ -59,6 +59,18 @@ def _webhook_secret(value: SecretStr) -> SecretStr:
     return value
 
 
+def _command_word(value: object) -> object:
+    if not isinstance(value, bool) and not (isinstance(value, str) and re.fullmatch(r"[a-z0-9_]{1,32}", value)):
+        raise mistake("is not a command's name", "use 1 to 32 of a-z, 0-9 and _; or false to switch the command off")
+    return value
+
+
+def _user_id(value: str) -> str:
+    if not re.fullmatch(r"(line|telegram|web|terminal):\S+", value):
+        raise mistake("is not a user's id", "write it with its platform, such as line:U… or telegram:12345")
+    return value
+
+
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Address = Annotated[str, AfterValidator(_address)]
@@ -67,6 +79,10 @@ Identifier = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int e
 EventName = Literal[
     "INQUIRY", "FEEDBACK", "REQUEST", "COMPLAINT", "TRANSACTION", "SUPPORT", "INFORMATION", "GENERIC_EVENT"
 ]
+CommandName = Literal["start", "help", "reset", "language", "mydata", "forget", "human", "bot"]
+COMMANDS: tuple[CommandName, ...] = get_args(CommandName)
+CommandWord = Annotated[str | bool, BeforeValidator(_command_word)]
+UserId = Annotated[str, AfterValidator(_user_id)]
 WebhookSecret = Annotated[SecretStr, AfterValidator(_webhook_secret)]
 Origin = Annotated[str, AfterValidator(_origin)]
 Zone = Annotated[str, AfterValidator(_zone)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -23,7 +24,10 @@ from pydantic import (
 
 from config.business_hours import Week, check_block, check_days, check_hours, is_open, mistake, week_of
 from config.field_types import (
+    COMMANDS,
     Address,
+    CommandName,
+    CommandWord,
     EventName,
     Identifier,
     KeyHash,
@@ -31,6 +35,7 @@ from config.field_types import (
     OneOrMany,
     Origin,
     Secret,
+    UserId,
     WebhookSecret,
     Words,
     Zone,
@@ -155,6 +160,8 @@ class Behaviour(_Model):
     """In a group: answer when addressed, to everything, or not at all."""
     rate_limit_per_minute: int = Field(default=20, ge=0)
     """Messages of one person; 0: no limit."""
+    human_timeout_min: int = Field(default=120, ge=1, le=10_080)
+    """Minutes after which the bot takes a conversation back that staff have not written in."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Behaviour:
@@ -168,6 +175,19 @@ class Staff(_Model):
 
     channel: str
     chat: Identifier
+
+
+def _apart(commands: dict[CommandName, CommandWord]) -> dict[CommandName, CommandWord]:
+    words = [word for word in map(partial(_word, commands), COMMANDS) if word]
+    for word in words:
+        if words.count(word) > 1:
+            raise mistake(f"has two commands /{word}", "give each a name of its own, or switch one off with false")
+    return commands
+
+
+def _word(commands: dict[CommandName, CommandWord], name: CommandName) -> str | None:
+    given = commands.get(name, True)
+    return name if given is True else given or None
 
 
 class Replies(_Model):
@@ -201,6 +221,10 @@ class TenantFile(_Model):
     memory: Memory = Memory()
     behaviour: Behaviour = Behaviour()
     staff: Staff | None = None
+    commands: Annotated[dict[CommandName, CommandWord], AfterValidator(_apart)] = Field(default_factory=dict)
+    """Another name for a command, or false: switched off."""
+    blocked_users: tuple[UserId, ...] = ()
+    """Whose messages are passed over everywhere, such as `line:U…` or `telegram:12345`."""
     replies: Replies = Replies()
     faq: tuple[Faq, ...] = ()
     keywords: dict[EventName, Annotated[tuple[Words, ...], OneOrMany]] = Field(default_factory=dict)
@@ -240,6 +264,10 @@ class Tenant(TenantFile):
     def agent(self, name: str = DEFAULT_AGENT) -> Agent | None:
         """The agent of that name; None: there is none."""
         return self.agents.get(DEFAULT_AGENT if name == DEFAULT_AGENT_ALIAS else name)
+
+    def command(self, name: CommandName) -> str | None:
+        """The word after `/` that this shop's customers type for a command; None: it is switched off."""
+        return _word(self.commands, name)
 
     def speaks(self, language: str) -> str:
         """The language to answer a customer in who wrote in `language` (`th`, `en`, `mixed`): `th` or `en`."""

@@ -26,6 +26,16 @@ class Message(TypedDict):
     metadata: NotRequired[dict[str, Any]]
 
 
+def fresh_start(message_id: str) -> Message:
+    """The line in a transcript that says: what was said before is not given back to later sessions."""
+    return {"role": "bot", "message": "", "message_id": message_id, "metadata": {"fresh_start": True}}
+
+
+def is_fresh_start(message: Message) -> bool:
+    about: Any = message.get("metadata")  # from a file: of any kind
+    return isinstance(about, dict) and about.get("fresh_start") is True
+
+
 class ShortTermMemory(BaseModel):
     """A session: a conversation's stretch until `sm_ttl` after the last message written.
 

@@ -75,6 +75,12 @@ class LongTerm(Protocol):
         not grow with the events already there."""
         ...
 
+    async def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
+        """Replaces what is known by what `change` makes of it: events (those with an `event_id`), attributes, summary.
+        It is called under the user's lock, or not at all where nothing is known: short, pure. False: it changed
+        nothing."""
+        ...
+
     async def compact(self, tenant: str, user: str, now: datetime) -> int:
         """Folds the journal in, applies retention; the number of events removed."""
         ...
@@ -94,7 +100,18 @@ class Transcripts(Protocol):
     async def append(self, ref: ConversationRef, messages: Sequence[Message]) -> None: ...
 
     async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
-        """The newest messages, oldest first, each `message_id` once."""
+        """The newest messages since the last `fresh_start`, oldest first, each `message_id` once."""
+        ...
+
+    async def find(self, ref: ConversationRef, platform_id: str) -> Message | None:
+        """The message that the platform knows by this id; None: it is not kept (any more)."""
+        ...
+
+    async def amend(
+        self, ref: ConversationRef, platform_id: str, change: Callable[[Message], Message | None]
+    ) -> Message | None:
+        """Replaces that message by what `change` makes of it, None: removes it. The message as it was; None: there is
+        none."""
         ...
 
     async def tenants(self) -> list[str]: ...

@@ -88,7 +88,7 @@ def append(
             "history": history,
             "carried": [message for message in session.carried if message.get("message_id") not in new_ids],
             "recent_ids": [*session.recent_ids, *left][-_REMEMBERED_IDS:],
-            "expires_at": _end(now, ttl),
+            "expires_at": _later(session, _end(now, ttl)),
         }
     )
 
@@ -126,6 +126,20 @@ def _topic(payload: dict[str, Any]) -> str | None:
 
 def _ids(messages: Sequence[Message]) -> set[str]:
     return {message["message_id"] for message in messages if "message_id" in message}
+
+
+def kept_for(session: ShortTermMemory, now: datetime, ttl: float) -> float:
+    """Seconds that a store keeps the session by its tenant's `ttl`: longer while a person has it."""
+    if ttl <= 0 or session.state != "human" or session.expires_at is None:
+        return ttl
+    return max(ttl, (session.expires_at - now).total_seconds())
+
+
+def _later(session: ShortTermMemory, end: datetime | None) -> datetime | None:
+    """While a person of the shop has the conversation, its session ends no sooner than they were given time for."""
+    if session.state == "human" and session.expires_at is not None and end is not None:
+        return max(session.expires_at, end)
+    return end
 
 
 def _end(now: datetime, ttl: float) -> datetime | None:

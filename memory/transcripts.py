@@ -14,11 +14,11 @@ from typing import Any, cast
 
 import orjson
 
-from memory import file_locks, keys
+from memory import amend, file_locks, keys
 from memory.errors import LongTermUnavailable
 from memory.keys import ConversationRef
 from memory.long_term.document import dump
-from memory.models import Message
+from memory.models import Message, is_fresh_start
 from processors.models import iso
 
 _BLOCK = 64 * 1024
@@ -41,6 +41,15 @@ class TranscriptFiles:
 
     async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
         return await asyncio.to_thread(self._tail, ref, limit) if limit > 0 else []
+
+    async def find(self, ref: ConversationRef, platform_id: str) -> Message | None:
+        return await asyncio.to_thread(self._find, ref, platform_id)
+
+    async def amend(
+        self, ref: ConversationRef, platform_id: str, change: Callable[[Message], Message | None]
+    ) -> Message | None:
+        """Looks through whole months, the newest first: an edit or an unsend is rare."""
+        return await asyncio.to_thread(self._amend, ref, platform_id, change)
 
     async def tenants(self) -> list[str]:
         return await asyncio.to_thread(self._tenants)
@@ -94,6 +103,8 @@ class TranscriptFiles:
                 record = _parse(line)
                 if record is None or (record.pop("agent", None), record.pop("conversation", None)) != mine:
                     continue
+                if is_fresh_start(cast("Message", record)):
+                    break
                 message_id = record.get("message_id")
                 if message_id is not None and message_id in seen:
                     newest_first.pop(seen[message_id])  # the repeat goes, the first one keeps its place
@@ -104,6 +115,25 @@ class TranscriptFiles:
                 if len(newest_first) >= limit:
                     break
         return newest_first[::-1]
+
+    def _find(self, ref: ConversationRef, platform_id: str) -> Message | None:
+        folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
+        with _faults(folder, "read"):
+            found = (_named(line, ref, platform_id) for line in self._lines_backwards(folder))
+            return next((message for message in found if message is not None), None)
+
+    def _amend(
+        self, ref: ConversationRef, platform_id: str, change: Callable[[Message], Message | None]
+    ) -> Message | None:
+        folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
+        if not folder.is_dir():
+            return None
+        with _faults(folder, "written"), self._locked(folder):
+            for path in sorted(_files(folder), reverse=True):
+                before = _amend_file(path, ref, platform_id, change)
+                if before is not None:
+                    return before
+        return None
 
     def _lines_backwards(self, folder: Path) -> Iterator[bytes]:
         scanned = 0
@@ -173,6 +203,44 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     return record if whole else None
 
 
+def _named(line: bytes, ref: ConversationRef, platform_id: str) -> Message | None:
+    """The message in the line, if it is the conversation's and the platform knows it by this id."""
+    if platform_id.encode("utf-8", "replace") not in line or (record := _parse(line)) is None:
+        return None
+    mine = (record.pop("agent", None), record.pop("conversation", None)) == (
+        keys.agent_name(ref.agent),
+        ref.conversation,
+    )
+    message = cast("Message", record)
+    return message if mine and amend.is_named(message, platform_id) else None
+
+
+def _amend_file(
+    path: Path, ref: ConversationRef, platform_id: str, change: Callable[[Message], Message | None]
+) -> Message | None:
+    found: Message | None = None
+    lines = []
+    for line in path.read_bytes().splitlines(keepends=True):
+        message = _named(line, ref, platform_id)
+        if message is None:
+            lines.append(line)
+            continue
+        found = message
+        if (after := change(message)) is not None:
+            place = {"agent": keys.agent_name(ref.agent), "conversation": ref.conversation}
+            lines.append(dump({**place, **after}) + b"\n")
+    if found is not None:
+        _replace(path, b"".join(lines))
+    return found
+
+
+def _replace(path: Path, contents: bytes) -> None:
+    beside = path.with_suffix(".tmp")
+    beside.write_bytes(contents)
+    beside.chmod(0o600)
+    beside.replace(path)
+
+
 def _prune_file(path: Path, before: datetime) -> int:
     """A file of a later month holds nothing to remove and is not opened; one of an earlier month goes whole."""
     month = f"{before.astimezone(UTC):%Y-%m}"
@@ -186,9 +254,7 @@ def _prune_file(path: Path, before: datetime) -> int:
     kept = [line for line in lines if not _older(line, before)]
     if len(kept) < len(lines):
         if kept:
-            beside = path.with_suffix(".tmp")
-            beside.write_bytes(b"".join(kept))
-            beside.replace(path)
+            _replace(path, b"".join(kept))
         else:
             path.unlink()
     return len(lines) - len(kept)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory.keys import ConversationRef
 from memory.models import LongTermMemory, Message, ShortTermMemory
-from memory.session import append, new_session, note_event, worth_saving
+from memory.session import append, kept_for, new_session, note_event, worth_saving
 from processors.models import EventType, MemoryEvent
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -119,3 +119,12 @@ def test_the_topic_is_the_models_word_or_the_kind_of_message() -> None:
 def test_what_is_worth_saving(score: float, threshold: float, saved: bool) -> None:
     scored = event().model_copy(update={"importance_score": score})
     assert worth_saving(scored, threshold) is saved
+
+
+def test_while_a_person_has_it_a_session_ends_no_sooner_than_they_were_given_time_for() -> None:
+    until = NOW + timedelta(hours=2)
+    theirs = fresh().model_copy(update={"state": "human", "expires_at": until})
+    later = added(theirs, message("hello", "m1"), now=NOW + timedelta(minutes=10))
+    assert (later.expires_at, kept_for(later, NOW, 1800), kept_for(later, NOW, 0)) == (until, 7200.0, 0)
+    back = added(later.model_copy(update={"state": "awaiting_input"}), message("thanks", "m2"))
+    assert (back.expires_at, kept_for(back, NOW, 1800)) == (NOW + timedelta(minutes=30), 1800)

@@ -39,6 +39,28 @@ def mistakes(config: Path, text: str, name: str = "shop.yaml") -> list[str]:
     return [str(mistake).removeprefix(f"{file}:") for mistake in caught.value.mistakes]
 
 
+def test_two_commands_of_one_name_and_names_that_no_command_can_have_are_mistakes(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, SMALL + "commands: {human: bot}\n") == [
+        "3:11: commands: has two commands /bot — give each a name of its own, or switch one off with false"
+    ]
+    assert mistakes(tmp_path, SMALL + "commands: {mydatas: false, human: Staff}\n") == [
+        "3:12: commands.mydatas: is none of start, help, reset, language, mydata, forget, human, bot"
+        " — did you mean mydata?",
+        "3:35: commands.human: is not a command's name"
+        " — use 1 to 32 of a-z, 0-9 and _; or false to switch the command off",
+    ]
+
+
+def test_a_blocked_user_is_named_with_the_platform(tmp_path: Path) -> None:
+    assert load(tmp_path, SMALL + "blocked_users: ['line:U1', 'telegram:5']\n").blocked_users == (
+        "line:U1",
+        "telegram:5",
+    )
+    assert mistakes(tmp_path, SMALL + "blocked_users: [U123]\n") == [
+        "3:17: blocked_users[0]: is not a user's id — write it with its platform, such as line:U… or telegram:12345"
+    ]
+
+
 class TestAGoodFile:
     def test_needs_a_name_and_channels_alone_and_takes_the_defaults_for_the_rest(self, tmp_path: Path) -> None:
         tenant = load(tmp_path, SMALL)
@@ -65,7 +87,13 @@ class TestAGoodFile:
             "max_attempts": 5,
             "groups": "mention",
             "rate_limit_per_minute": 20,
+            "human_timeout_min": 120,
         }
+
+    def test_renames_commands_and_switches_them_off(self, tmp_path: Path) -> None:
+        tenant = load(tmp_path, SMALL + "commands: {human: staff, mydata: false, reset: true}\n")
+        words = [tenant.command(name) for name in ("human", "mydata", "reset", "bot")]
+        assert words == ["staff", None, "reset", "bot"]
 
     def test_takes_the_environments_value_for_what_it_leaves_out(self, tmp_path: Path) -> None:
         tenant = load(

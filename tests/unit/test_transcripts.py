@@ -8,7 +8,7 @@ import pytest
 
 from memory.errors import LongTermUnavailable
 from memory.keys import ConversationRef
-from memory.models import Message
+from memory.models import Message, fresh_start
 from memory.transcripts import TranscriptFiles
 
 NOW = datetime(2026, 3, 1, 0, 0, tzinfo=UTC)
@@ -57,6 +57,25 @@ async def test_nothing_said_is_an_empty_tail_and_leaves_no_trace(transcripts: Tr
     assert await transcripts.tail(REF, 10) == []
     assert await transcripts.tenants() == []
     assert inside(tmp_path) == []
+
+
+async def test_a_fresh_start_hides_what_its_own_conversation_said_before(
+    transcripts: TranscriptFiles, tmp_path: Path
+) -> None:
+    await transcripts.append(REF, [said("before")])
+    await transcripts.append(SIDE, [said("elsewhere")])
+    await transcripts.append(REF, [fresh_start("r1")])
+    assert (await texts(transcripts), await texts(transcripts, ref=SIDE)) == ([], ["elsewhere"])
+    await transcripts.append(REF, [said("after")])
+    assert await texts(transcripts) == ["after"]
+    assert file_of(tmp_path).read_text("utf-8").count("before") == 1  # it is kept all the same
+
+
+async def test_a_metadata_that_is_no_object_is_no_fresh_start(transcripts: TranscriptFiles, tmp_path: Path) -> None:
+    await transcripts.append(REF, [said("one")])
+    with file_of(tmp_path).open("a", encoding="utf-8") as file:
+        file.write('{"agent":"default","conversation":"main","role":"user","message":"odd","metadata":[1]}\n')
+    assert await texts(transcripts) == ["one", "odd"]
 
 
 async def test_the_tail_is_the_newest_messages_oldest_first(transcripts: TranscriptFiles) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 
 from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite, event_of, name_of
 from gateway.inbox.in_process import InProcessInbox
 from gateway.inbox.spool import Entry
+from gateway.pacing import Limit
 from gateway.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -29,10 +30,17 @@ class SpoolingInbox(InProcessInbox):
         self._entries[name_of(message), event_of(message)] = entry
         await self.put([(message, entry.spooled.policy)])
 
+    async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
+        """What may have reached the customer is on disk first: whoever takes it over must not answer it anew."""
+        for message in claim.messages:
+            if (entry := self._entries.get((claim.conversation, event_of(message)))) is not None:
+                await asyncio.to_thread(entry.mark_begun)
+        return await super().intent(claim, outbox, limits)
+
     async def finish(
-        self, claim: Claim, session: SessionWrite | None, dead: str | None = None
+        self, claim: Claim, session: SessionWrite | None, dead: str | None = None, carry: bytes | None = None
     ) -> tuple[Outcome, bytes | None]:
-        outcome = await super().finish(claim, session, dead)
+        outcome = await super().finish(claim, session, dead, carry)
         if outcome[0] is Outcome.DONE:
             for message in claim.messages:
                 entry = self._entries.pop((claim.conversation, event_of(message)), None)

@@ -42,6 +42,7 @@ class Claim:
     session: bytes | None  # as stored
     outbox: bytes | None  # what an earlier try recorded before it sent
     failure: str | None = None  # why the last try failed
+    carried: bytes | None = None  # what an earlier batch left for this one to deliver
 
     @property
     def ref(self) -> ConversationRef:
@@ -108,14 +109,24 @@ class Inbox(Protocol):
         """A platform said "not before": all workers keep to it."""
         ...
 
+    async def behind(self, claim: Claim, most: int = LONGEST_BATCH) -> tuple[InboundMessage, ...]:
+        """What waits behind the claim's batch, oldest first. As long as the claim is held it can only grow."""
+        ...
+
     async def finish(
-        self, claim: Claim, session: SessionWrite | None, dead: str | None = None
+        self, claim: Claim, session: SessionWrite | None, dead: str | None = None, carry: bytes | None = None
     ) -> tuple[Outcome, bytes | None]:
-        """With `dead` the batch goes to the dead letters for that reason. A conflict's bytes are the stored session."""
+        """With `dead` the batch goes to the dead letters for that reason. A conflict's bytes are the stored session.
+        `carry` comes with the claim of the next batch; something has to wait behind this one."""
         ...
 
     async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:
         """Back into the queue, not before `pause` seconds. `why` holds no message text."""
+        ...
+
+    async def park(self, claim: Claim, outbox: bytes, pause: float) -> bool:
+        """Back into the queue uncounted, with `outbox` on record, until `pause` seconds are over or anything arrives in
+        the conversation."""
         ...
 
     async def wait(self, timeout: float) -> None:

@@ -1,14 +1,14 @@
 -- ARGV: P, worker, request id, how many, lease ms, longest batch. Returns {ms until something is due or -1, claims}, a
--- claim being {conversation, token, tries, tries allowed, session, outbox, why
--- the last try failed, message...}. The request id makes a repeat
+-- claim being {conversation, token, tries, tries allowed, session, outbox, why the last try failed, what an earlier batch
+-- left to deliver, message...}. The request id makes a repeat
 -- after a lost answer return the same claims.
 local P, worker, request, want, lease, longest = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local now, claims = now_ms(), {}
 
 local function give(conv, token)
   local c = hash(conv)
-  local n, a, x, o, r = unpack(redis.call('HMGET', c, 'n', 'a', 'x', 'o', 'r'))
-  local claim = {conv, token, tonumber(a), tonumber(x) or 5, redis.call('GET', conv) or '', o or '', r or ''}
+  local n, a, x, o, r, k = unpack(redis.call('HMGET', c, 'n', 'a', 'x', 'o', 'r', 'k'))
+  local claim = {conv, token, tonumber(a), tonumber(x) or 5, redis.call('GET', conv) or '', o or '', r or '', k or ''}
   for _, entry in ipairs(redis.call('LRANGE', queue(conv), 0, tonumber(n) - 1)) do
     claim[#claim + 1] = string.match(entry, '\n(.*)$')
   end

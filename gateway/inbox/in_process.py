@@ -45,6 +45,8 @@ class _Conversation:
     policy: Policy = field(default_factory=Policy)
     paused_until: int = 0
     failure: str = ""
+    wakeable: bool = False
+    carried: bytes | None = None
 
 
 @dataclass
@@ -90,7 +92,7 @@ class InProcessInbox:
             c = s.conversations.setdefault(name, _Conversation(first=now))
             c.queue.append(message)
             c.last, c.policy = now, policy
-            if c.holder is None and c.paused_until <= now:
+            if c.holder is None and (c.paused_until <= now or c.wakeable):
                 at = now if policy.debounce == 0 else min(now + policy.debounce, c.first + policy.debounce_max)
                 self._mark(name, at, now)
             kept.append(True)
@@ -144,13 +146,21 @@ class InProcessInbox:
             full = self._now() + max(0, int(seconds * 1000)) + limit.interval * (limit.burst - 1)
             self.state.paces[limit.key] = max(full, self.state.paces.get(limit.key, 0))
 
+    async def behind(self, claim: Claim, most: int = LONGEST_BATCH) -> tuple[InboundMessage, ...]:
+        if not self._holds(claim):
+            return ()
+        c = self.state.conversations[claim.conversation]
+        return tuple(itertools.islice(c.queue, c.batch, (c.batch or 0) + most))
+
     async def finish(
-        self, claim: Claim, session: SessionWrite | None, dead: str | None = None
+        self, claim: Claim, session: SessionWrite | None, dead: str | None = None, carry: bytes | None = None
     ) -> tuple[Outcome, bytes | None]:
         if not self._holds(claim):
             return Outcome.LOST, None
         s, name = self.state, claim.conversation
         c = s.conversations[name]
+        if carry and len(c.queue) <= (c.batch or 0):
+            return Outcome.LOST, None
         if session is not None:
             stored = s.sessions.get(name)
             found = _REV.match(stored) if stored else None
@@ -161,15 +171,24 @@ class InProcessInbox:
             message = c.queue.popleft()
             if dead:
                 s.dead.append((name, dead, c.attempts, message))
+        c.carried = carry
         self._settle(name, self._now())
         return Outcome.DONE, None
 
     async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:
+        return self._give_back(claim, pause, counted, why)
+
+    async def park(self, claim: Claim, outbox: bytes, pause: float) -> bool:
+        return self._give_back(claim, pause, False, "", outbox)
+
+    def _give_back(self, claim: Claim, pause: float, counted: bool, why: str, parked_with: bytes | None = None) -> bool:
         if not self._holds(claim):
             return False
         now, name = self._now(), claim.conversation
         c = self.state.conversations[name]
         c.holder = None
+        c.wakeable = parked_with is not None
+        c.outbox = parked_with or c.outbox
         c.attempts -= not counted
         if c.outbox is None:
             c.batch = None
@@ -222,6 +241,7 @@ class InProcessInbox:
             s.sessions.get(name),
             c.outbox,
             c.failure or None,
+            c.carried,
         )
 
     def _holds(self, claim: Claim) -> bool:
@@ -246,7 +266,7 @@ class InProcessInbox:
         if not c.queue:
             del s.conversations[name]
             return
-        s.conversations[name] = _Conversation(queue=c.queue, first=now, last=c.last, policy=c.policy)
+        s.conversations[name] = _Conversation(queue=c.queue, first=now, last=c.last, policy=c.policy, carried=c.carried)
         self._mark(name, c.last + c.policy.debounce, now)
 
     def _mark(self, name: str, at: int, now: int) -> None:

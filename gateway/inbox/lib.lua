@@ -6,7 +6,7 @@
 --   lease  held by a worker until then
 -- Hash: h holder's token, n messages in the frozen batch, a tries, o outbox, f first arrival of what is pending,
 --   l last arrival, d debounce, m longest debounce, x tries allowed, p pause after a failed try until then,
---   r why it failed.
+--   r why it failed, w it waits for the customer: what arrives ends the pause, k what an earlier batch left to deliver.
 
 local function now_ms()
   local t = redis.call('TIME')
@@ -60,7 +60,7 @@ local function settle(P, conv, now)
     return
   end
   local l, d = unpack(redis.call('HMGET', c, 'l', 'd'))
-  redis.call('HDEL', c, 'h', 'n', 'a', 'o', 'p', 'r')
+  redis.call('HDEL', c, 'h', 'n', 'a', 'o', 'p', 'r', 'w')
   redis.call('HSET', c, 'f', now)
   mark(P, conv, (tonumber(l) or 0) + (tonumber(d) or 0), now)
 end

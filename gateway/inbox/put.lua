@@ -7,11 +7,11 @@ for i = 3, #ARGV, 6 do
   local c, q = hash(conv), queue(conv)
   if redis.call('SET', 'cc:seen:{' .. conv .. '}:' .. event, 1, 'NX', 'EX', seen_for) then
     redis.call('RPUSH', q, entry)
-    local f, p, h = unpack(redis.call('HMGET', c, 'f', 'p', 'h'))
+    local f, p, h, w = unpack(redis.call('HMGET', c, 'f', 'p', 'h', 'w'))
     f = tonumber(f) or now
     redis.call('HSET', c, 'f', f, 'l', now, 'd', d, 'm', m, 'x', x)
-    -- A try that failed waits out its pause, and a holder looks again when it is done.
-    if not h and not (p and tonumber(p) > now) then
+    -- A try that failed waits out its pause, unless it waits for just this; a holder looks again when it is done.
+    if not h and not (p and tonumber(p) > now and not w) then
       mark(P, conv, d == 0 and now or math.min(now + d, f + m), now)
     end
     kept[#kept + 1] = 1

@@ -35,7 +35,7 @@ from gateway.pacing import Limit
 from memory.short_term import lua
 
 INDEX = "cc:i:{0}"
-SCRIPTS = ("put", "claim", "beat", "intent", "finish", "fail", "pass", "hold")
+SCRIPTS = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold")
 BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
 
 
@@ -115,19 +115,30 @@ class RedisInbox:
         if limits:
             await self._run("hold", [max(0, int(seconds * 1000)), *_spread(limits)])
 
+    async def behind(self, claim: Claim, most: int = LONGEST_BATCH) -> tuple[InboundMessage, ...]:
+        messages = await self._run("behind", [claim.conversation, claim.token, most])
+        return tuple(map(decode, messages or ()))
+
     async def finish(
-        self, claim: Claim, session: SessionWrite | None, dead: str | None = None
+        self, claim: Claim, session: SessionWrite | None, dead: str | None = None, carry: bytes | None = None
     ) -> tuple[Outcome, bytes | None]:
         arguments: list[Any] = [INDEX, claim.conversation, claim.token, dead or ""]
         if session is None:
             arguments += ["", 0, 0, "", "", ""]
         else:
             arguments += [session.value, session.ttl_ms, session.rev, lua.INDEX, session.member, session.score]
+        arguments.append(carry or "")
         status, *stored = await self._run("finish", arguments)
         return Outcome(status), (stored[0] or None) if stored else None
 
     async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:
-        arguments = [INDEX, claim.conversation, claim.token, max(0, int(pause * 1000)), int(not counted), why]
+        return await self._give_back(claim, pause, counted, why, "", "")
+
+    async def park(self, claim: Claim, outbox: bytes, pause: float) -> bool:
+        return await self._give_back(claim, pause, False, "", 1, outbox)
+
+    async def _give_back(self, claim: Claim, pause: float, counted: bool, *rest: Any) -> bool:
+        arguments = [INDEX, claim.conversation, claim.token, max(0, int(pause * 1000)), int(not counted), *rest]
         return bool(await self._run("fail", arguments))
 
     async def wait(self, timeout: float) -> None:
@@ -198,7 +209,7 @@ def _mapped() -> Iterator[None]:
 
 
 def _claim(row: list[Any]) -> Claim:
-    conversation, token, attempts, allowed, session, outbox, failure, *messages = row
+    conversation, token, attempts, allowed, session, outbox, failure, carried, *messages = row
     return Claim(
         conversation=conversation.decode(),
         token=token.decode(),
@@ -208,4 +219,5 @@ def _claim(row: list[Any]) -> Claim:
         session=session or None,
         outbox=outbox or None,
         failure=failure.decode("utf-8", "replace") or None,
+        carried=carried or None,
     )

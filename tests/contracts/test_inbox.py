@@ -284,3 +284,40 @@ async def test_a_platforms_pause_holds_for_all_workers(make_inbox: MakeInbox) ->
     assert wait is not None
     assert 6 < wait <= 7.1
     assert await second.may_pass((Limit("cc:pace:shop:other", 40, 5),))
+
+
+async def test_what_arrives_ends_the_pause_of_a_batch_that_waits_for_it(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("1"), AT_ONCE)])
+    assert await inbox.park(await claim_one(inbox), b"answer", 3600)
+    assert (await inbox.claim(1)).claims == ()
+    await inbox.put([(message("2"), AT_ONCE)])
+    claim = await claim_one(inbox)
+    assert ([m.event_id for m in claim.messages], claim.outbox, claim.attempts) == (["1"], b"answer", 1)
+    assert [m.event_id for m in await inbox.behind(claim)] == ["2"]
+
+
+async def test_a_pause_after_a_failure_is_not_ended_by_what_arrives(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("1"), AT_ONCE)])
+    assert await inbox.park(await claim_one(inbox), b"answer", 3600)
+    await inbox.put([(message("2"), AT_ONCE)])
+    await inbox.fail(await claim_one(inbox), 3600)
+    await inbox.put([(message("3"), AT_ONCE)])
+    assert (await inbox.claim(1)).claims == ()
+
+
+async def test_what_a_batch_leaves_to_deliver_comes_with_the_next_and_only_then(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("1"), AT_ONCE)])
+    first = await claim_one(inbox)
+    assert await inbox.finish(first, None, carry=b"answer") == (Outcome.LOST, None)  # there is nobody to take it
+    await inbox.put([(message("2", text="/help"), AT_ONCE), (message("3", text="/help"), AT_ONCE)])
+    assert await inbox.finish(first, None, carry=b"answer") == (Outcome.DONE, None)
+    second = await claim_one(inbox)
+    assert (second.messages[0].event_id, second.carried) == ("2", b"answer")
+    await inbox.fail(second, 0)
+    second = await claim_one(inbox)
+    assert (second.messages[0].event_id, second.carried) == ("2", b"answer")
+    await inbox.finish(second, None)
+    assert (await claim_one(inbox)).carried is None

@@ -44,7 +44,7 @@ class ClockedInbox(RedisInbox):
 
 def shape(claim: Claim) -> tuple[Any, ...]:
     """A claim without its token, which each inbox makes its own way."""
-    return claim.conversation, claim.attempts, claim.messages, claim.session, claim.outbox, claim.failure
+    return claim.conversation, claim.attempts, claim.messages, claim.session, claim.outbox, claim.failure, claim.carried
 
 
 class InboxMachine(RuleBasedStateMachine):
@@ -134,15 +134,22 @@ class InboxMachine(RuleBasedStateMachine):
         real, model = self.both(worker, "intent", ours, b"out", model=(theirs, b"out"))
         assert real == model
 
-    @rule(claim=consumes(claims), writes=st.booleans(), dies=st.booleans(), stale=st.booleans())
-    def finishes(self, claim: Any, writes: bool, dies: bool, stale: bool) -> None:
+    @rule(claim=claims)
+    def looks_behind(self, claim: Any) -> None:
+        worker, ours, theirs = claim
+        real, model = self.both(worker, "behind", ours, 3, model=(theirs, 3))
+        assert real == model
+
+    @rule(claim=consumes(claims), writes=st.booleans(), dies=st.booleans(), stale=st.booleans(), carries=st.booleans())
+    def finishes(self, claim: Any, writes: bool, dies: bool, stale: bool, carries: bool) -> None:
         worker, ours, theirs = claim
         session = None
         if writes:
             rev = len(self.ended.get(ours.conversation, ())) if stale else _rev(ours.session)
             session = SessionWrite(f'{{"rev":{rev + 1}}}'.encode(), rev, 3_600_000, "[]", "1")
         dead = "poison" if dies else None
-        real, model = self.both(worker, "finish", ours, session, dead, model=(theirs, session, dead))
+        carry = b"answer" if carries else None
+        real, model = self.both(worker, "finish", ours, session, dead, carry, model=(theirs, session, dead, carry))
         assert real == model
         if real[0] is Outcome.DONE:
             self.ended.setdefault(ours.conversation, []).extend(map(event_of, ours.messages))
@@ -155,6 +162,12 @@ class InboxMachine(RuleBasedStateMachine):
             if one is ours:
                 real = answer
         assert real == answer
+
+    @rule(claim=consumes(claims), pause=st.sampled_from([2.0, 30.0]))
+    def waits_for_the_customer(self, claim: Any, pause: float) -> None:
+        worker, ours, theirs = claim
+        real, model = self.both(worker, "park", ours, b"parked", pause, model=(theirs, b"parked", pause))
+        assert real == model
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 4.0, 11.0, 40.0]))
     def time_goes_on(self, seconds: float) -> None:

@@ -6,8 +6,10 @@ Each is brought up to date on its own. What stood there before there were events
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from memory.models import LongTermMemory
-from processors.models import Language
+from processors.models import Language, MemoryEvent
 from processors.summary import summarise_events
 
 COUNTED = 100  # events, the newest, that the summary is made from: so that its cost does not grow with a history
@@ -23,6 +25,12 @@ def with_gist(memory: LongTermMemory, gist: str) -> str:
     """The summary now that a session has ended."""
     told, _ = _parts(memory, len(memory.events))
     return _joined(told, gist)
+
+
+def anew(memory: LongTermMemory, events: Sequence[MemoryEvent], language: Language | None, *, keep_gist: bool) -> str:
+    """The summary now that only `events` are left of what was known."""
+    gist = gist_of(memory) if keep_gist else ""
+    return _joined(summarise_events("", events[-COUNTED:], language), gist)
 
 
 def gist_of(memory: LongTermMemory) -> str:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
-from memory import amend, context, parts
+from memory import context, parts
+from memory.amendments import Amendments
 from memory.cleanup import Cleanup
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import AskForGist, Consolidation
@@ -63,6 +64,7 @@ class MemoryManager:
         consolidation = Consolidation(self.longterm, ask=ask_for_gist or parts.make_gist(config, self._model))
         self.openings = Openings(self.longterm, self.transcripts, consolidation, self._rules)
         self._cleanup = Cleanup(self.sessions, consolidation, self.remember, self.transcripts)
+        self._amendments = Amendments(self.sessions, self.longterm, self.transcripts, self.remember, self._rules, clock)
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
 
     async def get_or_create_session_context(
@@ -204,61 +206,16 @@ class MemoryManager:
         return receipt
 
     async def said(self, ref: ConversationRef, platform_id: str) -> Message | None:
-        """The message that the platform knows by this id, of either side; None: it is not kept (any more).
-
-        Raises MemoryFault.
-        """
-        stored = await self.sessions.load(ref)
-        line = amend.find([*stored.carried, *stored.history], platform_id) if stored else None
-        return line or await self.transcripts.find(ref, platform_id)
+        """See `memory.amendments`, also for the next two."""
+        return await self._amendments.said(ref, platform_id)
 
     async def correct(
         self, ref: ConversationRef, platform_id: str, text: str, event: MemoryEvent | None = None
     ) -> Message | None:
-        """Its writer changed a message: the session and the transcript have the new text, and the one before in
-        `metadata["edited"]`; long-term memory holds `event`, what the new text means, in place of what the old one
-        meant. Doing it again changes nothing. The line as it was; None: it is not kept.
-
-        Raises MemoryFault; to be asked for again then.
-        """
-        change = amend.corrected(text, iso(self._clock()))
-        return await self._amend(ref, platform_id, change, event)
+        return await self._amendments.correct(ref, platform_id, text, event)
 
     async def retract(self, ref: ConversationRef, platform_id: str) -> Message | None:
-        """Its writer took a message back: its text goes from the session, the transcript, the events, and from what
-        was made of them (attributes, summary). The line as it was; None: it is not kept.
-
-        Raises MemoryFault; to be asked for again then.
-        """
-        return await self._amend(ref, platform_id, amend.removed, None)
-
-    async def _amend(
-        self, ref: ConversationRef, platform_id: str, change: amend.Change, event: MemoryEvent | None
-    ) -> Message | None:
-        stored = await self.sessions.load(ref)
-        lines = [*stored.carried, *stored.history] if stored else []
-        line = amend.find(lines, platform_id) or await self.transcripts.find(ref, platform_id)
-        if line is None or change(line) == line:
-            return line
-        message_ids = {line["message_id"]} if "message_id" in line else set()
-        fresh = stored is not None and amend.find(stored.history, platform_id) is not None
-        owner = (line.get("metadata") or {}).get("sender") or ref.user
-        if line["role"] == "user":
-            await self.remember.amend(ref.tenant, owner, message_ids, event, keep_gist=fresh)
-            if owner != ref.user and not fresh:  # what a group's ended session was about stands in the group's own file
-                await self.remember.amend(ref.tenant, ref.user, message_ids, None, keep_gist=False)
-        memory = await self.longterm.load(ref.tenant, ref.user)
-        await self.transcripts.amend(ref, platform_id, change)
-        # Last: as long as it stands there, a repeat finds what is to be done. One that is over is changed as it stands,
-        # before anything is made of it.
-        async with self._locks.setdefault(ref, asyncio.Lock()):
-            for _ in range(_TRIES):
-                if stored is None or (after := amend.in_session(stored, platform_id, change)) is stored:
-                    return line
-                if await self.sessions.save(ref, amend.retold(after, memory), self._rules(ref.tenant).sm_ttl):
-                    return line
-                stored = await self.sessions.load(ref)
-        raise SessionConflict(f"the session changed at each of {_TRIES} tries to save it")
+        return await self._amendments.retract(ref, platform_id)
 
     async def rejoin(self, ref: ConversationRef) -> None:
         """Appends to the live session what the transcript has and it lacks: what was said while the session's store was

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from memory import history
+from memory import amend, history
 from memory.errors import LongTermUnavailable
 from memory.long_term.document import with_attributes
 from memory.protocols import LongTerm
@@ -65,6 +65,20 @@ class Remember:
             # Called under the user's lock with the memory of that moment: nobody's update is lost.
             history_summary=lambda memory: history.with_events(memory, len(events), language),
         )
+
+    async def amend(
+        self, tenant: str, user: str, message_ids: Collection[str], instead: MemoryEvent | None, *, keep_gist: bool
+    ) -> None:
+        """Removes what these messages told, or puts `instead` in its place. Raises LongTermUnavailable."""
+        key = (tenant, user)
+        waiting = [event for event in self._pending.pop(key, ()) if not amend.is_of(event, message_ids)]
+        if waiting:
+            self._pending[key] = waiting
+        changed = await self._longterm.rewrite(
+            tenant, user, lambda memory: amend.in_longterm(memory, message_ids, instead, keep_gist=keep_gist)
+        )
+        if instead is not None and not changed:
+            await self.save(tenant, user, [instead])
 
     async def flush(self) -> int:
         """Tries to save everything that waits; the number of events that could be saved."""

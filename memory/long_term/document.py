@@ -120,6 +120,27 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
     return memory.model_copy(update={"events": events, "attributes": attributes, "history_summary": summary})
 
 
+def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory) -> Document:
+    """The document that `before` was read from, as `after` wants it. Events that this version can't understand, or that
+    have no id, stay as they are."""
+    known = {event.event_id: event for event in before.events if event.event_id}
+    wanted = {event.event_id: event for event in after.events if event.event_id}
+    events: list[Any] = []
+    for raw in document["events"]:
+        name = raw.get("event_id") if isinstance(raw, dict) else None
+        if name not in known:
+            events.append(raw)
+        elif name in wanted:
+            events.append(raw if wanted[name] == known[name] else _plain(wanted[name]))
+    events += [_plain(event) for name, event in wanted.items() if name not in known]
+    events.sort(key=_when)
+    return {**document, "events": events, "attributes": after.attributes, "history_summary": after.history_summary}
+
+
+def _plain(event: MemoryEvent) -> Document:
+    return event.model_dump(mode="json", exclude_none=True)
+
+
 def copy(memory: LongTermMemory) -> LongTermMemory:
     """A copy to give away: whoever changes it changes nothing here. The events are the same, but can't be changed."""
     rest = {name: thawed(value) for name, value in (memory.__pydantic_extra__ or {}).items()}

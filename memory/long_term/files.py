@@ -91,6 +91,26 @@ class Files:
             with file_locks.exclusive(place.folder, place.name):
                 return self._fold(place, tenant, user, now)
 
+    def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
+        place = Place(self._base, tenant, user)
+        with _faults("written", place):
+            if place.mark().nothing:
+                return False
+            with file_locks.exclusive(place.folder, place.name):
+                if place.mark().nothing:
+                    return False
+                before = self._memory(place, tenant, user)
+                after = change(document.copy(before))
+                if after == before:
+                    return False
+                self._fold(place, tenant, user, self._clock())
+                path = place.mark().file
+                whole = document.parse(place.read(path)[0]) if path else document.empty(tenant, user)
+                merged = document.rewritten(whole, before, after)
+                place.write(document.dump(merged, readable=True), self._compression)
+                self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
+                return True
+
     def forget(self, tenant: str, user: str) -> dict[str, int]:
         place = Place(self._base, tenant, user)
         removed = {"longterm_files": 0, "events": 0, "attributes": 0}

@@ -107,6 +107,9 @@ class JsonFiles:
                     done.set_result(None)
         del self._waiting[lane]
 
+    async def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
+        return await asyncio.to_thread(self._files.rewrite, tenant, user, change)
+
     async def compact(self, tenant: str, user: str, now: datetime) -> int:
         return await asyncio.to_thread(self._files.compact, tenant, user, now)
 

@@ -29,15 +29,14 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from config.settings import SettingsError
-        from gateway.errors import GatewayFault
-        from memory.errors import MemoryFault
-        from memory.keys import InvalidId
-
         try:
             return function(*args, **kwargs)
-        except (SettingsError, GatewayFault, MemoryFault, InvalidId) as error:
-            raise Failed(" ".join(str(error).split())) from error
+        except _redis_errors() as error:
+            raise Failed(
+                f"Redis can't be used ({_first_line(error)}): check REDIS_URL, see `chat-chat doctor`"
+            ) from error
+        except _known_errors() as error:
+            raise Failed(_first_line(error)) from error
         except KeyboardInterrupt:
             raise SystemExit(130) from None
         except BrokenPipeError:
@@ -45,6 +44,26 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
             raise SystemExit(1) from None
 
     return run
+
+
+def _known_errors() -> tuple[type[Exception], ...]:
+    """Looked up when something went wrong, and not before: `--help` needs none of it."""
+    from config.settings import SettingsError
+    from gateway.errors import GatewayFault
+    from memory.errors import MemoryFault
+    from memory.keys import InvalidId
+
+    return SettingsError, GatewayFault, MemoryFault, InvalidId
+
+
+def _redis_errors() -> type[Exception]:
+    from redis.exceptions import RedisError
+
+    return RedisError
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def in_loop(work: Coroutine[Any, Any, R]) -> R:
@@ -124,7 +143,7 @@ def cleanup(tenant: str | None, dry_run: bool) -> None:
     """For cron: ends expired sessions and applies retention."""
     from gateway.processes import clean_up_once
 
-    for line in in_loop(clean_up_once(tenant, dry_run)):
+    for line in in_loop(clean_up_once(_settings(), tenant, dry_run)):
         click.echo(line)
 
 
@@ -271,8 +290,12 @@ def _some(letters: tuple[str, ...], everything: bool) -> None:
 
 
 def _settings() -> Any:
+    """For commands that do one thing: what is wrong with a tenant's file is told by those that were asked for it."""
+    import logging
+
     from config.settings import Settings
 
+    logging.getLogger("config").setLevel(logging.CRITICAL)
     return Settings.from_env()
 
 

@@ -67,9 +67,11 @@ def _folder(path: Path) -> Finding:
             os.fsync(probe.fileno())
     except OSError as error:
         return Finding(
-            False, f"{path} can't be written ({error.strerror})", "let this user write there, or set DATA_DIR"
+            False,
+            f"the folder {path} can't be written ({error.strerror})",
+            "let this user write there, or set DATA_DIR",
         )
-    return Finding(True, f"{path} can be written")
+    return Finding(True, f"the folder {path} can be written")
 
 
 def _files(settings: Settings, tenants: Tenants) -> list[Finding]:

@@ -305,8 +305,7 @@ def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str
 # -- cleanup -----------------------------------------------------------------------------------------------------------
 
 
-async def clean_up_once(tenant: str | None, dry_run: bool) -> list[str]:
-    settings = Settings.from_env()
+async def clean_up_once(settings: Settings, tenant: str | None, dry_run: bool) -> list[str]:
     tenants = Tenants(settings)
     tenants.load()
     if tenant is not None and tenants.get(tenant) is None:

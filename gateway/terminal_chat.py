@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import sys
 import time
@@ -32,6 +33,7 @@ def talk(tenant_id: str, user: str, agent: str) -> int:
     settings = Settings.from_env()
     keys.escape(user)
     logging_ = logs.setup("ERROR", "console")
+    logging.getLogger("config").setLevel(logging.CRITICAL)  # another shop's mistakes are not for this screen
     try:
         with use_redis(settings) as (url, server):
 

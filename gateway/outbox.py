@@ -16,12 +16,15 @@ from gateway.errors import (
     ChannelBroken,
     ChatMoved,
     QuotaSpent,
+    SendAmbiguous,
+    SendFault,
     SendRefused,
     SendRetry,
     TokenSpent,
     Unreachable,
 )
 from gateway.inbox.base import Claim, Inbox
+from gateway.ledger import Ledger
 from gateway.messages import Answer, Target
 from gateway.pacing import Limit, limits_for
 
@@ -46,10 +49,26 @@ class Outbox(msgspec.Struct, omit_defaults=True):
     next: int = 0
     flying: bool = False
     delivered: int = 0  # calls the platform took
+    thinking: bool = False  # there is no answer yet; the only call says that it takes longer
+    held: bool = False  # … and has been made for this batch
+    noticed: bool = False  # the customer has a button that brings the answer
+    spent: tuple[str, ...] = ()  # reply tokens of this conversation that are gone
+    promised: bool = False  # the next batch of the conversation delivers it
+    ready_at: float = 0.0  # since when the answer waits for the customer; 0: it does not
+    message_ids: list[str] = []  # the platform's, of what it took
 
     @property
     def over(self) -> bool:
         return self.next >= len(self.calls)
+
+    @property
+    def begun(self) -> bool:
+        return bool(self.next or self.flying or self.delivered)
+
+    @property
+    def visible(self) -> bool:
+        """Is there anything to show?"""
+        return any(answer.text.strip() for answer in (self.answer, *self.answer.before))
 
 
 _encoder = msgspec.json.Encoder()
@@ -73,16 +92,54 @@ class Courier:
         senders: Mapping[str, Sender],
         states: ChannelStates,
         clock: Callable[[], float] = time.time,
+        ledger: Ledger | None = None,
     ) -> None:
         self._inbox = inbox
         self._senders = senders
         self._states = states
         self._clock = clock
+        self._ledger = ledger
 
     def pack(self, tenant: Tenant, target: Target, answer: Answer) -> Outbox:
         """The calls for an answer; none when it has no visible text or no way to the customer is allowed."""
         sender = self._senders[target.platform]
         return Outbox(target, answer, list(sender.plan(tenant, target, answer, self._clock())))
+
+    def plan_again(self, tenant: Tenant, outbox: Outbox) -> None:
+        """Nothing went out yet, and the world has changed: the calls as they would be made now."""
+        sender = self._senders[outbox.target.platform]
+        outbox.calls = list(sender.plan(tenant, outbox.target, outbox.answer, self._clock()))
+
+    async def spend(self, claim: Claim, tenant: Tenant, outbox: Outbox) -> bool | None:
+        """Makes the outbox's one call by reply token, and no other in its place. True: the customer has it; False: not,
+        and the token is gone; None: not, and the token may be used. While `flying`, that is not known yet.
+
+        Raises ClaimLost.
+        """
+        call, repeat = outbox.calls[outbox.next], outbox.flying
+        outbox.flying = True
+        try:
+            await self._record(claim, outbox, limits_for(outbox.target))
+            await self._senders[outbox.target.platform].send(tenant, outbox.target, call)
+        except TokenSpent:
+            outbox.flying = False
+            return repeat and self._clock() - outbox.target.token_received_at <= TOKEN_LIFE
+        except SendRetry:
+            outbox.flying = repeat
+            return None
+        except SendAmbiguous:
+            return None
+        except SendFault as error:
+            log.warning("no word that it takes longer: %s", type(error).__name__, extra={"tenant": tenant.id})
+            outbox.flying = False
+            return False
+        outbox.flying = False
+        await self._count(tenant, outbox.target, call)
+        return True
+
+    async def _count(self, tenant: Tenant, target: Target, call: Call) -> None:
+        if self._ledger is not None:
+            await self._ledger.sent(tenant, target, call)
 
     async def deliver(self, claim: Claim, tenant: Tenant, outbox: Outbox) -> str | None:
         """Makes the calls that are left. None: all was done that can be; else why the customer may not have the answer.
@@ -90,7 +147,7 @@ class Courier:
         Raises ClaimLost; SendRetry, SendAmbiguous and ChannelBroken for another try, which goes on from here.
         """
         sender = self._senders[outbox.target.platform]
-        if not outbox.calls and outbox.answer.text.strip():
+        if not outbox.calls and outbox.visible:
             return "no way to the customer is left: the reply token was too old, and the channel does not allow a push"
         while not outbox.over:
             call, repeat = outbox.calls[outbox.next], outbox.flying
@@ -101,7 +158,7 @@ class Courier:
             limits = limits_for(outbox.target)
             await self._record(claim, outbox, limits)
             try:
-                await sender.send(tenant, outbox.target, call)
+                outbox.message_ids += (await sender.send(tenant, outbox.target, call)).message_ids
             except TokenSpent as error:
                 if repeat:
                     if self._clock() - outbox.target.token_received_at > TOKEN_LIFE:
@@ -137,13 +194,14 @@ class Courier:
                 await self._states.met(*where, Trouble.BROKEN, str(error))
                 raise
             except SendRetry as error:
-                outbox.flying = False  # it was certainly not taken
+                outbox.flying = repeat  # this call was certainly not taken; an earlier one may have been
                 await self._record(claim, outbox)
                 if error.retry_after is not None:
                     await self._inbox.hold(limits[-1:], error.retry_after)
                 raise
             outbox.next, outbox.flying = outbox.next + 1, False
             outbox.delivered += 1
+            await self._count(tenant, outbox.target, call)
             await self._states.well(*where, Trouble.BROKEN)
             if call.method == "push":
                 await self._states.well(*where, Trouble.QUOTA)

@@ -6,27 +6,32 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import structs
+
 from config.tenants import Agent, Tenant
-from gateway import outbox as outboxes
 from gateway.adapters.base import Sender
 from gateway.channel_states import ChannelStates
-from gateway.errors import SendFault
+from gateway.errors import InboxUnavailable, SendFault
 from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite, event_of
-from gateway.messages import Answer, InboundMessage, Kind, Target, target_of
-from gateway.moment import Change, Done, Moment, Settler, unchanged
-from gateway.outbox import ClaimLost, Courier, Outbox
+from gateway.inbox.spool import BEGUN
+from gateway.ledger import Ledger
+from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
+from gateway.moment import Change, Delivery, Done, Moment, Settler, unchanged
+from gateway.outbox import ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
+from gateway.patience import CarryOn, Expired, Holder, Park, Patience, Times
 from gateway.per_tenant import PerTenant
 from gateway.responder import Question, Responder, access_of, described
 from gateway.texts import Tongue, text
 from memory import context
 from memory.errors import MemoryFault
 from memory.memory_manager import MemoryManager
-from memory.models import LongTermMemory, Message, ShortTermMemory
-from memory.session import append, note_event, worth_saving
+from memory.models import LongTermMemory, Message, ShortTermMemory, fresh_start
+from memory.session import append, kept_for, note_event, worth_saving
 from memory.short_term import codec, lua
 from processors.event_processor import EventProcessor
 from processors.language import answer_language
@@ -57,13 +62,21 @@ class Turn:
         processors: PerTenant[EventProcessor],
         settlers: Sequence[Settler],
         manager: MemoryManager,
+        holders: Mapping[str, Holder],
+        ledger: Ledger | None = None,
+        times: Times = Times(),
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._tenant_of = tenant_of
         self._inbox = inbox
         self._senders = senders
-        self._courier = Courier(inbox, senders, states, lambda: clock().timestamp())
+
+        def seconds() -> float:
+            return clock().timestamp()
+
+        self._courier = Courier(inbox, senders, states, seconds, ledger)
+        self._patience = Patience(inbox, self._courier, holders, seconds, times)
         self._responder = responder
         self._processors = processors
         self._settlers = settlers
@@ -83,32 +96,49 @@ class Turn:
         session = await self._openings.open_session(claim.ref, stored, now)
         language = self._language(tenant, claim.messages, session)
         moment = Moment(tenant, agent, claim.ref, claim.messages, session, language, now)
-        classifying = asyncio.create_task(self._classify(moment))
+        done = await self._settled(moment)
+        off_record = done is not None and done.silent
         acknowledging = asyncio.create_task(self._acknowledge(moment))
+        classifying = asyncio.create_task(self._classify(moment, off_record))
         try:
-            outbox = outboxes.decode(claim.outbox) if claim.outbox else None
-            done = await self._settled(moment)
-            dead = None
+            outbox = self._patience.opened(claim)
+            dead: str | None = None
+            carry: bytes | None = None
             if claim.attempts > claim.max_attempts:
                 dead = f"gave up after {claim.max_attempts} tries: {claim.failure or 'the worker died each time'}"
-                outbox = outbox or await self._apologise(claim, moment)
+                if outbox.thinking:
+                    outbox = await self._apologise(claim, moment, outbox)
             else:
-                if outbox is None:
-                    answer = done.answer if done else await self._answer(moment)
-                    outbox = self._courier.pack(tenant, target_of(moment.last), answer or Answer(""))
-                dead = await self._courier.deliver(claim, tenant, outbox)
+                if outbox.thinking:
+                    answer = done.answer if done else await self._patience.during(claim, moment, outbox, self._answer)
+                    outbox = self._patience.pack(moment, outbox, answer or Answer(""))
+                    outbox.flying = bool(moment.last.extra.get(BEGUN))
+                match await self._patience.step(claim, tenant, outbox):
+                    case Park(pause):
+                        await acknowledging
+                        await self._park(claim, outbox, pause)
+                        return
+                    case CarryOn(waiting):
+                        carry, outbox.promised = waiting, True
+                    case Expired(why):
+                        dead = why
+                    case _:
+                        dead = await self._courier.deliver(claim, tenant, outbox)
+            if done and done.sent:
+                await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids))
             event = await self._event(claim, moment, classifying, outbox)
             await acknowledging
         finally:
             classifying.cancel()
             acknowledging.cancel()
-        if not remembers:
-            await self._inbox.finish(claim, None, dead)
+        if not remembers or (done and off_record and done.change is unchanged):
+            await self._inbox.finish(claim, None, dead, carry)
             return
-        said = [] if done and done.silent else self._said(claim, outbox, now)
-        await self._keep(claim, tenant, said, event)
+        said = [] if off_record else self._said(claim, outbox, now, done.staff_said if done else None)
+        written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
+        await self._keep(claim, tenant, written, event)
         change = done.change if done else unchanged
-        await self._finish(claim, tenant, session, stored.rev if stored else 0, said, event, change, dead)
+        await self._finish(claim, tenant, session, stored.rev if stored else 0, said, event, change, dead, carry)
 
     async def _stored(self, claim: Claim) -> ShortTermMemory | None:
         """The session that came with the claim."""
@@ -165,9 +195,12 @@ class Turn:
         )
         thinking = asyncio.create_task(self._think(tenant, target_of(last)))
         try:
-            return await self._responder.answer(question)
+            answer = await self._responder.answer(question)
         finally:
             thinking.cancel()
+        if any("cut" in message.extra for message in moment.messages):
+            answer = structs.replace(answer, text=f"{text('cut', moment.language, count=MAX_TEXT)}\n\n{answer.text}")
+        return answer
 
     async def _known(self, moment: Moment) -> LongTermMemory | None:
         try:
@@ -180,13 +213,16 @@ class Turn:
         await asyncio.sleep(TYPING_AFTER)
         limits = limits_for(target)
         while True:
-            if await self._inbox.may_pass(limits):
+            may = False
+            with suppress(InboxUnavailable):  # a sign is no matter to speak of
+                may = await self._inbox.may_pass(limits)
+            if may:
                 await self._senders[target.platform].typing(tenant, target)
             await asyncio.sleep(TYPING_EVERY)
 
-    async def _classify(self, moment: Moment) -> MemoryEvent | None:
+    async def _classify(self, moment: Moment, off_record: bool) -> MemoryEvent | None:
         words = _words(moment.messages)
-        if not words:
+        if off_record or not words:
             return None
         access = access_of(moment.tenant, moment.agent)
         session = moment.session
@@ -212,17 +248,22 @@ class Turn:
             _words(moment.messages), event_id=event_of(moment.messages[0]), timestamp=moment.now, ask=False
         )
 
-    async def _apologise(self, claim: Claim, moment: Moment) -> Outbox:
-        """Nothing worked and nothing was sent: the customer hears that, once."""
-        answer = Answer(moment.tenant.reply("error", moment.language))
-        outbox = self._courier.pack(moment.tenant, target_of(moment.last), answer)
+    async def _park(self, claim: Claim, outbox: Outbox, pause: float) -> None:
+        if not await self._inbox.park(claim, encode(outbox), pause):
+            raise ClaimLost(claim.conversation)
+
+    async def _apologise(self, claim: Claim, moment: Moment, outbox: Outbox) -> Outbox:
+        """Nothing worked and nothing was sent: the customer hears that, once, if they asked for something."""
+        relayed = moment.last.kind in RELAYED
+        answer = Answer("" if relayed else moment.tenant.reply("error", moment.language))
+        outbox = self._patience.pack(moment, outbox, answer)
         try:
             await self._courier.deliver(claim, moment.tenant, outbox)
         except SendFault as error:
             log.warning("no apology: %s", type(error).__name__, extra={"conversation": claim.conversation})
         return outbox
 
-    def _said(self, claim: Claim, outbox: Outbox, now: datetime) -> list[Message]:
+    def _said(self, claim: Claim, outbox: Outbox, now: datetime, staff_said: str | None) -> list[Message]:
         said: list[Message] = []
         for message in claim.messages:
             line: Message = {
@@ -231,17 +272,18 @@ class Turn:
                 "timestamp": iso(datetime.fromtimestamp(message.received_at, UTC)),
                 "message_id": event_of(message),
             }
-            if line["message"] and message.kind is not Kind.FOLLOW:
+            if line["message"] and message.kind is not Kind.FOLLOW and message.kind not in RELAYED:
                 said.append(line)
-        if outbox.answer.text and (outbox.delivered or outbox.over):
-            said.append(
-                {
-                    "role": "bot",
-                    "message": outbox.answer.text,
-                    "timestamp": iso(now),
-                    "message_id": f"re:{event_of(claim.messages[-1])}",
-                }
-            )
+        if outbox.answer.text and (outbox.delivered or outbox.over or outbox.promised):
+            told: Message = {
+                "role": "bot",
+                "message": staff_said or outbox.answer.text,
+                "timestamp": iso(now),
+                "message_id": f"re:{event_of(claim.messages[-1])}",
+            }
+            if staff_said:
+                told["metadata"] = {"by": "staff"}
+            said.append(told)
         return said
 
     async def _keep(self, claim: Claim, tenant: Tenant, said: Sequence[Message], event: MemoryEvent | None) -> None:
@@ -266,6 +308,7 @@ class Turn:
         event: MemoryEvent | None,
         change: Change,
         dead: str | None,
+        carry: bytes | None,
     ) -> None:
         """Session and end of the turn in one step. When somebody else wrote the session meanwhile, ours goes on top."""
         ttl = tenant.memory.sm_ttl
@@ -277,11 +320,11 @@ class Turn:
             write = SessionWrite(
                 value=codec.encode(session, rev + 1),
                 rev=rev,
-                ttl_ms=codec.ttl_ms(ttl),
+                ttl_ms=codec.ttl_ms(kept_for(session, now, ttl)),
                 member=lua.member(claim.ref),
                 score=lua.score(session),
             )
-            outcome, stored = await self._inbox.finish(claim, write, dead)
+            outcome, stored = await self._inbox.finish(claim, write, dead, carry)
             if outcome is Outcome.DONE:
                 await self._manager.sessions.used(claim.ref)
                 return
@@ -295,7 +338,8 @@ class Turn:
 
 def _words(messages: Sequence[InboundMessage]) -> str:
     """What is to be understood: commands and new contacts say nothing."""
-    return "\n".join(described(m) for m in messages if m.kind is not Kind.FOLLOW and not m.text.startswith("/"))
+    silent = RELAYED | {Kind.FOLLOW}
+    return "\n".join(described(m) for m in messages if m.kind not in silent and not m.text.startswith("/"))
 
 
 def _code(language_code: str | None) -> str | None:

@@ -3,7 +3,10 @@ home when the inbox is back. A small fallback, not a second inbox.
 
 Two kinds of message are kept, but left to the workers, for an answer from here could be the second one, or come before
 an earlier one: a message whose way into the inbox was cut off half-way, as it may stand there all the same; and one
-whose conversation had something put into the inbox a short while ago, as that may still wait there.
+whose conversation had something put into the inbox shortly before that went away, as that may still wait there.
+
+While the spool holds anything of a conversation, what else comes for it takes the same way, also when the inbox is
+back: it must not overtake, and a delivery that was answered here has to be known as that.
 """
 
 from __future__ import annotations
@@ -11,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Policy, event_of, name_of
+from gateway.inbox.last_puts import LastPuts
 from gateway.inbox.redis import RedisInbox
 from gateway.inbox.spool import Entry, Spool
 from gateway.messages import InboundMessage
@@ -25,10 +28,10 @@ from memory.keys import ConversationRef
 log = logging.getLogger(__name__)
 
 PATIENCE = 1.0  # seconds for a put: LINE gives up on a webhook after two
-PROBE_EVERY = 0.5  # seconds
+PROBE_EVERY = 0.5  # seconds while it is away
+CONTACT_EVERY = 5.0  # seconds while it is not
 
-RECENT = 60.0  # seconds for which something put into the inbox may still be waiting there
-MOST_RECENT = 100_000  # conversations
+RECENT = 60.0  # seconds for which something put into the inbox may still be waiting there, while it can be reached
 
 Take = Callable[[Entry], Awaitable[None]]
 CatchUp = Callable[[ConversationRef], Awaitable[None]]
@@ -46,32 +49,38 @@ class SafeInbox:
         self._take = take
         self._catch_up = catch_up
         self._recent = recent
-        self._put_at: OrderedDict[str, float] = OrderedDict()
-        self._doubtful: set[str] = set()  # conversations with a message that may stand in the inbox
+        self._puts = LastPuts(spool.folder / "recent")
+        self._contact_at = time.monotonic()
         self.away = False
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
         """Safe when it returns, in the inbox or on disk. Raises InboxUnavailable when neither takes them."""
-        certain = self.away
-        if not self.away:
+        doubtful = False
+        names = [name_of(message) for message, _ in messages]
+        if not self.away and not self._spool.holds(names):
+            before = self._puts.note(names)  # first: this process may be killed before it hears the answer
             try:
                 async with asyncio.timeout(PATIENCE):
                     kept = await self._inbox.put(messages)
-                self._note(messages)
+                self._puts.note_contact()
                 return kept
             except InboxUnavailable as error:
-                certain = not error.ambiguous
+                doubtful = error.ambiguous
                 log.warning("the inbox is away: %s", error)
             except TimeoutError:
+                doubtful = True
                 log.warning("the inbox is away: no answer")
+            if not doubtful:
+                self._puts.take_back(names, before)
             self.away = True
-        entries = await asyncio.to_thread(self._spool.add, messages)
+        entries = await asyncio.to_thread(self._spool.add, messages, doubtful=doubtful)
         for entry in entries:
-            if entry is not None and not certain:
-                self._doubtful.add(name_of(entry.spooled.message))
-        for entry in entries:
-            if entry is not None:
+            if entry is None:
+                continue
+            if self.away and not await asyncio.to_thread(self._spool.earlier, entry):
                 await self._answer_or_leave(entry)
+            else:
+                entry.release()
         return [entry is not None for entry in entries]
 
     async def watch(self, stop: asyncio.Event) -> None:
@@ -82,9 +91,16 @@ class SafeInbox:
                 self.away = not await self._answers()
                 if not self.away:
                     log.info("the inbox is back")
+            elif time.monotonic() - self._contact_at > CONTACT_EVERY:
+                self.away = not await self._answers()
             if self.away:
+                behind: set[str] = set()  # conversations whose oldest message has been looked at
                 for entry in await asyncio.to_thread(self._spool.free, (".json",)):
-                    await self._answer_or_leave(entry)
+                    if entry.conversation in behind:
+                        entry.release()
+                    else:
+                        behind.add(entry.conversation)
+                        await self._answer_or_leave(entry)
             else:
                 await self._bring_home()
             try:
@@ -96,27 +112,14 @@ class SafeInbox:
         return await asyncio.to_thread(self._spool.count)
 
     async def _answer_or_leave(self, entry: Entry) -> None:
+        """Of the oldest message of its conversation."""
         message = entry.spooled.message
-        name = name_of(message)
-        put_at = self._put_at.get(name)
-        recent = put_at is not None and time.monotonic() - put_at < self._recent
         # What is to be forgotten has to be forgotten in the inbox's server too.
         forgetting = message.text.startswith("/")
-        if recent or forgetting or name in self._doubtful or await asyncio.to_thread(self._spool.earlier, entry):
+        if forgetting or entry.spooled.doubtful or self._puts.recent(name_of(message), self._recent):
             entry.release()
         else:
             await self._take(entry)
-
-    def _note(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> None:
-        now = time.monotonic()
-        for message, _ in messages:
-            name = name_of(message)
-            self._put_at[name] = now
-            self._put_at.move_to_end(name)
-        while self._put_at and (
-            len(self._put_at) > MOST_RECENT or now - next(iter(self._put_at.values())) > self._recent
-        ):
-            self._put_at.popitem(last=False)
 
     async def _answers(self) -> bool:
         try:
@@ -124,6 +127,8 @@ class SafeInbox:
                 await self._inbox.ping()
         except (InboxUnavailable, TimeoutError):
             return False
+        self._contact_at = time.monotonic()
+        self._puts.note_contact()
         return True
 
     async def _bring_home(self) -> None:
@@ -136,9 +141,9 @@ class SafeInbox:
                     await self._inbox.mark_seen(name_of(message), event_of(message))
                     await self._catch_up(_ref(message))
                 else:
+                    self._puts.note([name_of(message)])
                     await self._inbox.put([(message, entry.spooled.policy)])
                 await asyncio.to_thread(entry.remove)
-                self._doubtful.discard(name_of(message))
                 entries.pop(0)
         except (InboxUnavailable, MemoryFault) as error:
             log.warning("the spool waits: %s", error)

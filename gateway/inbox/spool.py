@@ -14,9 +14,10 @@ import fcntl
 import hashlib
 import logging
 import os
+import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ from gateway.messages import InboundMessage
 
 log = logging.getLogger(__name__)
 
+BEGUN = "begun"  # in a message's `extra`: an answer to it was under way when the process that made it ended
+OLD_DRAFT = 3600.0  # seconds
 MOST = 20_000  # files: beyond that the platforms are asked to wait
 
 
@@ -38,6 +41,7 @@ class Spooled(msgspec.Struct, frozen=True):
     order: int  # nanoseconds since 1970: the order of acceptance
     message: InboundMessage
     policy: Policy
+    doubtful: bool = False  # it may stand in the inbox all the same, as its way there was cut off half-way
 
 
 _encode = msgspec.json.Encoder().encode
@@ -60,10 +64,26 @@ class Entry:
     def answered(self) -> bool:
         return self.path.suffix == ".done"
 
+    @property
+    def conversation(self) -> str:
+        """Its hash."""
+        return self.path.name.partition("-")[0]
+
     def release(self) -> None:
         if self.lock is not None:
             os.close(self.lock)
             self.lock = None
+
+    def mark_begun(self) -> None:
+        """On disk when it returns: an answer may have reached the customer from now on."""
+        message = self.spooled.message
+        if self.lock is None or message.extra.get(BEGUN):
+            return
+        begun = msgspec.structs.replace(message, extra={**message.extra, BEGUN: True})
+        self.spooled = msgspec.structs.replace(self.spooled, message=begun)
+        # It only gets longer, so nothing of the old content can be left behind.
+        os.pwrite(self.lock, _encode(self.spooled), 0)
+        os.fsync(self.lock)
 
     def mark_answered(self) -> None:
         """On disk when it returns; the file is still held."""
@@ -82,22 +102,22 @@ class Spool:
     """`folder` is `DATA_DIR/spool`. All calls block: they belong into a thread."""
 
     def __init__(self, folder: Path, most: int = MOST) -> None:
-        self._folder = folder
+        self.folder = folder
         self._most = most
 
-    def add(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[Entry | None]:
+    def add(self, messages: Sequence[tuple[InboundMessage, Policy]], *, doubtful: bool = False) -> list[Entry | None]:
         """Keeps all of them, synced, each held by this process; None for one that is here already.
 
         Raises SpoolFull, and InboxUnavailable when the disk does not take them; then none that is new here is kept.
         """
         entries: list[Entry | None] = []
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             if self.count() + len(messages) > self._most:
                 raise SpoolFull(f"the spool holds {self._most} messages already")
             for message, policy in messages:
-                entries.append(self._keep(Spooled(time.time_ns(), message, policy)))
-            _sync(self._folder)
+                entries.append(self._keep(Spooled(time.time_ns(), message, policy, doubtful)))
+            _sync(self.folder)
         except OSError as error:
             for entry in entries:
                 if entry is not None:
@@ -107,30 +127,52 @@ class Spool:
 
     def count(self) -> int:
         try:
-            return sum(1 for name in os.listdir(self._folder) if name.endswith((".json", ".done")))
+            return sum(1 for name in os.listdir(self.folder) if name.endswith((".json", ".done")))
         except FileNotFoundError:
             return 0
 
+    def holds(self, conversations: Iterable[str]) -> bool:
+        """Whether there is anything of these conversations, answered or not."""
+        try:
+            kept = [name for name in os.listdir(self.folder) if name.endswith((".json", ".done"))]
+        except OSError:
+            return False
+        hashes = {_hash(name) for name in conversations} if kept else set()
+        return any(name.partition("-")[0] in hashes for name in kept)
+
     def free(self, suffixes: tuple[str, ...] = (".json", ".done")) -> list[Entry]:
-        """What no living process has in hand, in the order of acceptance, each locked: to be removed or released."""
-        found = []
-        for path in list(self._folder.glob("*-*")) if self._folder.is_dir() else []:
-            if path.suffix in suffixes and (entry := self._open(path)) is not None:
+        """What no living process has in hand, in the order of acceptance, each locked: to be removed or released.
+        What comes after a message that is in somebody's hand waits for that one."""
+        found: list[Entry] = []
+        in_hand: dict[str, int] = {}  # conversation: order of its oldest message that somebody holds
+        for path in list(self.folder.glob("*-*")) if self.folder.is_dir() else []:
+            if path.name.startswith("."):
+                _sweep(path)
+            if path.suffix not in suffixes:
+                continue
+            if (entry := self._open(path)) is not None:
                 found.append(entry)
-        return sorted(found, key=lambda entry: entry.spooled.order)
+            elif path.suffix == ".json":
+                conversation = path.name.partition("-")[0]
+                in_hand[conversation] = min(in_hand.get(conversation, sys.maxsize), _order_in(path))
+        behind = [one for one in found if one.spooled.order > in_hand.get(one.conversation, sys.maxsize)]
+        for entry in behind:
+            entry.release()
+        return sorted((one for one in found if one.lock is not None), key=lambda entry: entry.spooled.order)
 
     def earlier(self, entry: Entry) -> bool:
         """Whether an older message of the same conversation waits here."""
-        others = self._folder.glob(f"{_hash(name_of(entry.spooled.message))}-*.json")
+        others = self.folder.glob(f"{entry.conversation}-*.json")
         return any(_order_in(path) < entry.spooled.order for path in others if path != entry.path)
 
     def _keep(self, spooled: Spooled) -> Entry | None:
         name = f"{_hash(name_of(spooled.message))}-{_hash(event_of(spooled.message))}"
-        path = self._folder / f"{name}.json"
+        path = self.folder / f"{name}.json"
         if path.exists() or path.with_suffix(".done").exists():
             return None
-        draft = self._folder / f".{name}.{os.getpid()}"
-        lock = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        # A name of this call's own: the same delivery may be on its way twice in this process.
+        draft = self.folder / f".{name}.{secrets.token_hex(8)}"
+        lock = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)  # before it is seen by anybody
             os.write(lock, _encode(spooled))
@@ -149,7 +191,7 @@ class Spool:
 
     def _open(self, path: Path) -> Entry | None:
         try:
-            lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError:
             return None
         try:
@@ -165,6 +207,13 @@ class Spool:
             path.rename(path.with_suffix(".broken"))
             os.close(lock)
             return None
+
+
+def _sweep(draft: Path) -> None:
+    """Removes what a process left that was killed in mid-write."""
+    with suppress(OSError):
+        if time.time() - draft.stat().st_mtime > OLD_DRAFT:
+            draft.unlink()
 
 
 def _hash(text: str) -> str:

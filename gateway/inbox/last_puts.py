@@ -1,0 +1,77 @@
+"""When each conversation last had something put into the inbox, known to all HTTP processes of one data directory, and
+after a kill -9 of any of them: a small table in a mapped file. Conversations whose hashes meet share an entry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import mmap
+import os
+import struct
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+_SLOTS = 1 << 16
+_CELL = struct.Struct("<d")
+
+
+class LastPuts:
+    """`path` is made when it is missing; where it can't be, the table is this process's alone."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._table: mmap.mmap | bytearray = _mapped(path)
+
+    def note(self, conversations: Sequence[str]) -> list[float]:
+        """Something of each is about to be put; what stood here before."""
+        now, before = self._clock(), [self._read(_slot(name)) for name in conversations]
+        for name in conversations:
+            self._write(_slot(name), now)
+        return before
+
+    def take_back(self, conversations: Sequence[str], before: Sequence[float]) -> None:
+        """Nothing was put after all."""
+        for name, value in zip(reversed(conversations), reversed(before), strict=True):
+            self._write(_slot(name), value)
+
+    def note_contact(self) -> None:
+        """The inbox answered just now."""
+        self._write(0, self._clock())
+
+    def recent(self, conversation: str, seconds: float) -> bool:
+        """Whether something was put less than `seconds` before the inbox was last heard of: it may wait there still,
+        however long the inbox has been away since."""
+        put_at = self._read(_slot(conversation))
+        return put_at > 0 and self._read(0) - put_at < seconds
+
+    def _write(self, slot: int, value: float) -> None:
+        self._table[slot * _CELL.size : (slot + 1) * _CELL.size] = _CELL.pack(value)
+
+    def _read(self, slot: int) -> float:
+        return float(_CELL.unpack_from(self._table, slot * _CELL.size)[0])
+
+
+def _slot(conversation: str) -> int:
+    """The first slot is for the inbox itself."""
+    return 1 + int.from_bytes(hashlib.sha256(conversation.encode()).digest()[:4]) % (_SLOTS - 1)
+
+
+def _mapped(path: Path) -> mmap.mmap | bytearray:
+    size = _SLOTS * _CELL.size
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(file).st_size < size:
+                # Its blocks are taken now: a write into a hole of a full disk would kill the process.
+                os.posix_fallocate(file, 0, size) if hasattr(os, "posix_fallocate") else os.write(file, bytes(size))
+            return mmap.mmap(file, size)
+        finally:
+            os.close(file)
+    except (OSError, ValueError) as error:
+        log.warning("what was put into the inbox lately is known to this process alone: %s", error)
+        return bytearray(size)

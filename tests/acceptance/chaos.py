@@ -80,9 +80,7 @@ async def run(plan: Plan, folder: Path) -> Report:
 class Parts:
     """The processes of a run and how each is started again."""
 
-    def __init__(
-        self, folder: Path, tenants: Sequence[Shop], server: RedisServer, http: aiohttp.ClientSession
-    ) -> None:
+    def __init__(self, folder: Path, tenants: Sequence[Shop], server: RedisServer, http: aiohttp.ClientSession) -> None:
         self._folder = folder
         self._tenants = tenants
         self._server = server

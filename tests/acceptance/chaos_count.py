@@ -172,7 +172,9 @@ def _count_one(
             report.answered += 1
             report.by_rules += 1
         elif one.event_id not in buried and one.accepted_at is not None:
-            report.lost.append(f"lost: {one.mark} of {customer.chat}, sent {one.sent_at:.1f}, taken {one.accepted_at:.1f}")
+            report.lost.append(
+                f"lost: {one.mark} of {customer.chat}, sent {one.sent_at:.1f}, taken {one.accepted_at:.1f}"
+            )
     for later in written:
         for earlier in written:
             if (

@@ -354,7 +354,12 @@ async def start_stand_ins(
 
 @asynccontextmanager
 async def stage(
-    folder: Path, *, redis_url: str | None = None, llm: bool = True, tenants: Mapping[str, Any] | None = None, **env: str
+    folder: Path,
+    *,
+    redis_url: str | None = None,
+    llm: bool = True,
+    tenants: Mapping[str, Any] | None = None,
+    **env: str,
 ) -> AsyncIterator[Stage]:
     """With `redis_url` None the product starts its embedded server; without `llm` its rules answer."""
     config = folder / "config" / "tenants"

@@ -43,7 +43,7 @@ def answer_language(text: str, previous: Language | None = None) -> Language:
     """`th` or `en`: what the customer is answered in. In a mixed message the script with more words, a Thai word
     counted as four letters; romanised Thai and order codes are answered in Thai; nothing to go by: `previous`,
     else Thai."""
-    language = detect(text)
+    language = detect(text, previous)
     if language is None:
         return "en" if previous == "en" else "th"
     if language != "mixed":

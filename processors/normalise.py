@@ -21,7 +21,10 @@ _QUOTES = {0x2018: "'", 0x2019: "'", 0x02BC: "'", 0x201C: '"', 0x201D: '"', 0x60
 _TABLE = _WIDE | _DIGITS | _QUOTES
 
 _LAUGH = re.compile(
-    r"(?<![\d.,])5{3,}\+*(?![\d.,]|\s*(?:บาท|บ\b|฿|baht|thb))|(?<=[ก-ฺเ-๎])55+\+*(?!\d|\s*บ)", re.IGNORECASE
+    # Never a group of a phone or order number ("081 555 0199").
+    r"(?<![\d.,])(?<![0-46-9][ -])5{3,}\+*(?![\d.,]|[ -](?!5+\b)\d{3}|\s*(?:บาท|บ\b|฿|baht|thb))"
+    r"|(?<=[ก-ฺเ-๎])55+\+*(?!\d|\s*บ)",
+    re.IGNORECASE,
 )
 _REPEATED = re.compile(r"([^\W\d_])\1{2,}")
 _REPEATED_MARK = re.compile(r"([ัิ-ฺ็-๎!?~.…])\1+")

@@ -62,9 +62,15 @@ _QUANTITY = re.compile(rf"(?<![\d.,])(\d{{1,4}})\s*({_UNITS}|(?:{_EN_UNITS})\b)"
 _NAME_TH = re.compile(
     r"(?:ผม|ดิฉัน|หนู|ฉัน|เรา)\s?ชื่อ\s?((?!อะไร|ไร|ว่า)[ก-๎a-z]{2,20}?)(?=ครับ|ค่ะ|คะ|คับ|นะ|จ้า|เบอร์|โทร|\W*\s|\W*$)"
 )
+# "ชื่อ" without an "I" is the customer's own at the beginning or after a number, and when politely ended.
+_NAME_TOLD = re.compile(
+    r"(?:^|\d\s|(?:ครับ|ค่ะ|คะ|คับ)\s)ชื่อ\s?(?!อะไร|ไร|ว่า|ร้าน|เมนู|สินค้า|บัญชี|ผู้|คน|ของ|นี้|เดิม|เล่น|จริง|เต็ม|ไฟล์)"
+    r"([ก-๎a-z]{2,20}?)\s?(?=(?:นะ)?(?:ครับ|ค่ะ|คะ|คับ)|จ้า|\s?(?:เบอร์|โทร)|$)"
+)
 _NAME_EN = re.compile(r"\bmy name(?:'s| is) ([a-z][a-z'-]{1,20}(?: [a-z][a-z'-]{1,20})?)(?= and\b| but\b|\W*$|[,.!])")
 _ALLERGY_TH = re.compile(
-    r"(?<!ไม่)(?<!ไม่ได้)แพ้\s?((?:อาหาร)?(?:ถั่ว|กุ้ง|ปู|นมวัว|นม|ไข่|แป้งสาลี|แป้ง|กลูเตน|ทะเล|ซีฟู้ด|ปลา|หอย|งา|ยา\w*|แอลกอฮอล์|น้ำหอม|ฝุ่น)[ก-๎]{0,8}?)(?=ครับ|ค่ะ|คะ|คับ|นะ|มาก|และ|กับ|\W|$)"
+    r"(?<!ไม่)(?<!ไม่ได้)แพ้\s?((?:อาหาร)?(?:ถั่ว(?:ลิสง|เหลือง|เขียว|แดง|เปลือกแข็ง|ทุกชนิด)?|กุ้ง|ปู|นม(?:วัว|แพะ)?|ไข่(?:ขาว|แดง)?|แป้ง(?:สาลี)?|กลูเตน|ทะเล"
+    r"|ซีฟู้ด|ปลา|หอย|งา(?!น)|ยา[ก-๎a-z]{0,12}?(?=ครับ|ค่ะ|คะ|คับ|นะ|มาก|และ|กับ|[^ก-๎a-z]|$)|แอลกอฮอล์|น้ำหอม|ฝุ่น))"
 )
 _ALLERGY_EN = re.compile(
     r"\b(?:(?<!not )allergic to|allergy to) ([a-z]+(?:(?:,| and| or) [a-z]+){0,3})|\b([a-z]+) allergy\b"
@@ -99,7 +105,7 @@ def specifics(text: str) -> dict[str, Any]:
 
 
 def _name(text: str, plain: str) -> str | None:
-    if not (match := _NAME_TH.search(plain) or _NAME_EN.search(plain)):
+    if not (match := _NAME_TH.search(plain) or _NAME_TOLD.search(plain) or _NAME_EN.search(plain)):
         return None
     # The normalised text is in lower case: take the name as it was written.
     at = text.lower().find(match[1])

@@ -1,0 +1,162 @@
+"""Everything under test on one machine: the embedded server, `serve`, a worker, the two minimal bots, the stand-in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from redis.asyncio import Redis
+
+from benchmarks import shop_talk
+from benchmarks.load import KNOWN, Door, answered_at
+from benchmarks.processes import Process, free_port, wait_for_port
+from benchmarks.standin import StandIn
+from gateway.redis_server import EmbeddedRedis
+from memory.keys import ConversationRef
+from memory.models import Message
+from memory.redis_client import connect
+from memory.session import append, new_session
+from memory.short_term.redis import RedisSessions
+from processors.models import iso
+
+TTL = 1800
+FULL = 20  # messages
+
+
+@dataclass
+class House:
+    """`folder` is ours alone and goes with the run."""
+
+    folder: Path
+    standin: StandIn
+    redis_url: str
+    redis_pid: int
+    client: Redis
+    stack: AsyncExitStack
+    processes: dict[str, Process] = field(default_factory=dict)
+
+    def start(self, name: str, command: list[str], **env: str) -> Process:
+        """A process with the product's settings for this house."""
+        process = Process(name, command, {**self.settings(), **env}, self.folder / f"{name}.log")
+        self.stack.callback(process.stop)
+        self.processes[name] = process
+        return process
+
+    def settings(self, data: str = "data") -> dict[str, str]:
+        return {
+            "REDIS_URL": self.redis_url,
+            "DATA_DIR": str(self.folder / data),
+            "CONFIG_DIR": str(self.folder / "config"),
+            "LINE_API_BASE": self.standin.url,
+            "TELEGRAM_API_BASE": self.standin.url,
+            "OPENROUTER_BASE_URL": f"{self.standin.url}/v1",
+            "OPENROUTER_API_KEY": "benchmark",
+        }
+
+    async def start_serve(self) -> int:
+        port = free_port()
+        process = self.start("serve", ["-m", "gateway", "serve", "--port", str(port)])
+        await asyncio.to_thread(wait_for_port, port, process)
+        return port
+
+    async def start_bot(self, name: str, **env: str) -> int:
+        """A minimal bot: `line_bot` or `aiogram_bot`."""
+        port = free_port()
+        given = {"PORT": str(port), "STANDIN": self.standin.url, **env}
+        process = self.start(name, ["-m", f"benchmarks.bots.{name}"], **given)
+        await asyncio.to_thread(wait_for_port, port, process)
+        return port
+
+    async def warm(self, door: Door, messages: int = 60) -> None:
+        """Until it answers at its usual speed; raises RuntimeError when nothing comes."""
+        outcome = await answered_at(self.standin, door, 40, messages / 40, full=True)
+        if not outcome.times:
+            logs = "".join(f"\n{name}: {p.log.read_text('utf-8')[-1500:]}" for name, p in self.processes.items())
+            raise RuntimeError(f"no answers from {door}{logs}")
+
+
+def configure(folder: Path, tenants: int = shop_talk.TENANTS) -> None:
+    """Tenant files. Each message is answered alone (no debounce) and by the model; rules classify it."""
+    place = folder / "config" / "tenants"
+    place.mkdir(parents=True)
+    for n in range(tenants):
+        content: dict[str, Any] = {
+            "name": f"Shop {n}",
+            "channels": {
+                "line-main": {
+                    "platform": "line",
+                    "channel_secret": shop_talk.line_secret(n),
+                    "channel_access_token": shop_talk.line_token(n),
+                },
+                "telegram-main": {
+                    "platform": "telegram",
+                    "bot_token": shop_talk.telegram_token(n),
+                    "webhook_secret": shop_talk.telegram_secret(n),
+                },
+            },
+            "agents": {"default": {"instructions": "You are a shop's assistant."}},
+            "understanding": {"policy": "never"},
+            "behaviour": {"debounce_ms": 0, "rate_limit_per_minute": 0},
+            "memory": {"sm_ttl": TTL},
+        }
+        (place / f"shop-{n}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+async def open_house(folder: Path, stack: AsyncExitStack) -> House:
+    """With the embedded server and the stand-in running, and no process yet."""
+    configure(folder)
+    standin = StandIn()
+    await standin.start()
+    stack.callback(standin.close)
+    server = EmbeddedRedis(folder / "redis-data")
+    url = await asyncio.to_thread(server.start)
+    stack.callback(server.stop)
+    client = connect(url)
+    stack.push_async_callback(client.aclose)
+    pid = int((await client.info("server"))["process_id"])
+    return House(folder, standin, url, pid, client, stack)
+
+
+def ref_of(platform: str, user: int) -> ConversationRef:
+    name = f"line:{shop_talk.line_user(user)}" if platform == "line" else f"telegram:{shop_talk.telegram_user(user)}"
+    return ConversationRef(f"shop-{shop_talk.tenant_of(user)}", name)
+
+
+def full_session(ref: ConversationRef) -> Any:
+    now = datetime.now(UTC)
+    said: list[Message] = [
+        {
+            "role": "bot" if role == "bot" else "user",
+            "message": text,
+            "timestamp": iso(now - timedelta(seconds=60 - n)),
+            "message_id": f"{'re:' if role == 'bot' else ''}01SEED{n // 2:020d}",
+        }
+        for n, (role, text) in enumerate(shop_talk.history(FULL))
+    ]
+    session = new_session(ref, "sess_benchmark", None, [], now, TTL)
+    return append(session, said, max_messages=FULL, now=now, ttl=TTL)
+
+
+async def seed(house: House) -> None:
+    """The known users' histories, in the product's sessions and in the bots' lists."""
+    sessions = RedisSessions(house.client)
+    lines = [
+        json.dumps({"role": "assistant" if role == "bot" else "user", "content": text}, ensure_ascii=False)
+        for role, text in shop_talk.history(FULL)
+    ]
+    keys: dict[str, Callable[[int], object]] = {"line": shop_talk.line_user, "telegram": shop_talk.telegram_user}
+    for platform, key in keys.items():
+        for user in range(KNOWN):
+            ref = ref_of(platform, user)
+            await sessions.delete(ref)
+            await sessions.save(ref, full_session(ref), TTL)
+            name = f"history:{key(user)}"
+            await house.client.delete(name)
+            await house.client.rpush(name, *lines)  # type: ignore[misc]

@@ -1,0 +1,129 @@
+"""What a message costs, from the webhook to the platform: `python -m benchmarks.pipeline [--seconds N] [--quick]`.
+
+Everything runs on loopback: the real processes, an embedded Redis-compatible server, a stand-in for the platforms and
+the language model. Beside the product, in the same run: a bare endpoint of the same HTTP server, a bare Redis round
+trip, and the least bots that one writes with LINE's SDK and with aiogram, which keep next to nothing. Absolute figures
+depend on the machine and on what else it does; the ratios hold. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import tempfile
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks import redis_cost, shop_talk, starting, table
+from benchmarks.house import House, open_house, seed
+from benchmarks.load import Door, acknowledged, acknowledged_at
+from benchmarks.processes import free_port, resident_mb, wait_for_port
+from benchmarks.turns import Contestant, compare
+from gateway.cli import in_loop
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+async def acknowledgements(house: House, serve_port: int, seconds: float, rounds: int) -> dict[str, Any]:
+    """`serve` alone beside the bare endpoint, in turn, as what else the machine does changes with time."""
+    port = free_port()
+    bare = house.start("bare", ["-m", "benchmarks.bare", str(port)])
+    await asyncio.to_thread(wait_for_port, port, bare)
+    doors = {
+        "ours": Door("line", serve_port, "/webhooks/line/{tenant}/line-main", 1),
+        "bare": Door("line", port, "/webhooks/line/{tenant}/line-main", 1),
+    }
+    best: dict[str, list[float]] = {name: [] for name in doors}
+    for _ in range(rounds):
+        for name, door in doors.items():
+            outcome = await acknowledged(door, seconds / rounds)
+            assert outcome.refused == 0, f"{name} refused {outcome.refused} of {outcome.sent}"
+            best[name].append(outcome.rate)
+            await house.client.flushall()  # nobody works on what was taken
+    rates = {name: sorted(values)[len(values) // 2] for name, values in best.items()}
+    half = await acknowledged_at(doors["ours"], rates["ours"] / 2, seconds)
+    await house.client.flushall()
+    bare.stop()
+    return {
+        "ours_a_second": rates["ours"],
+        "bare_a_second": rates["bare"],
+        "ratio": rates["ours"] / rates["bare"],
+        "half_p50_ms": half.at(0.5),
+        "half_p99_ms": half.at(0.99),
+    }
+
+
+async def measure(seconds: float, only: set[str]) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load_before": os.getloadavg()[0],
+        "seconds": seconds,
+    }
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chat-chat-benchmark-")))
+        house = await open_house(folder, stack)
+        if "start" in only:
+            result["help_s"] = await asyncio.to_thread(starting.help_seconds)
+            result["first_answer_s"] = await starting.first_answer(house)
+        if "session" in only:
+            result["redis"] = await redis_cost.round_trips(house.client, min(seconds, 2.0))
+            result["session"] = await redis_cost.of_a_session(house.client, 1000)
+        serve_port = await house.start_serve()
+        if "webhooks" in only:
+            result["webhooks"] = await acknowledgements(house, serve_port, seconds, 3)
+        if not only & {"turns", "redis"}:
+            return result
+        house.start("worker", ["-m", "gateway", "worker"])
+        line = Door("line", serve_port, "/webhooks/line/{tenant}/line-main", shop_talk.TENANTS)
+        telegram = Door("telegram", serve_port, "/webhooks/telegram/{tenant}/telegram-main", shop_talk.TENANTS)
+        await seed(house)
+        for door in (line, telegram):
+            await house.warm(door)
+        if "redis" in only:
+            result["redis_a_turn"] = await redis_cost.of_a_turn(house, line, seconds)
+        if "turns" in only:
+            line_port = await house.start_bot("line_bot", SECRET=shop_talk.line_secret(0), TOKEN="benchmark")
+            secret, token = shop_talk.telegram_secret(0), shop_talk.telegram_token(0)
+            telegram_port = await house.start_bot("aiogram_bot", SECRET=secret, TOKEN=token)
+            contestants = [
+                Contestant("chat-chat LINE", line, ("serve", "worker"), "line-bot-sdk"),
+                Contestant("line-bot-sdk", Door("line", line_port, "/callback", 1), ("line_bot",)),
+                Contestant("chat-chat Telegram", telegram, ("serve", "worker"), "aiogram"),
+                Contestant("aiogram", Door("telegram", telegram_port, "/webhook", 1), ("aiogram_bot",)),
+            ]
+            for contestant in (contestants[1], contestants[3]):
+                await house.warm(contestant.door)
+            result["turns"] = await compare(house, contestants, seconds)
+            result["doubles"] = house.standin.doubles
+        running = {name: process for name, process in house.processes.items() if process.alive()}
+        result["resident_mb"] = {name: resident_mb(process.pid) for name, process in running.items()}
+    result["load_after"] = os.getloadavg()[0]
+    return result
+
+
+PARTS = ("start", "session", "webhooks", "redis", "turns")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement (default: 5)")
+    parser.add_argument("--quick", action="store_true", help="2 seconds each: enough to see that all works")
+    parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; may be given again")
+    given = parser.parse_args()
+    result = in_loop(measure(2.0 if given.quick else given.seconds, set(given.only or PARTS)))
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"pipeline-{result['at'].replace(':', '')}.json"
+    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(table.render(result))
+    print(f"\n{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
+
+
+if __name__ == "__main__":
+    main()

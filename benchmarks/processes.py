@@ -1,0 +1,78 @@
+"""The processes under test: begun, watched through /proc and ended by their own id. Linux only."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+_TICK = os.sysconf("SC_CLK_TCK")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Process:
+    """One process of ours with what it writes in a file. `name` is what the table calls it."""
+
+    def __init__(self, name: str, command: list[str], env: Mapping[str, str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        if self.alive():
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process with all its threads, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def resident_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for_port(port: int, process: Process, patience: float = 60.0) -> None:
+    """Until somebody listens. Raises RuntimeError with the end of the log when the process is gone."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if not process.alive():
+            break
+        time.sleep(0.02)
+    raise RuntimeError(f"{process.name} does not listen: {process.log.read_text('utf-8', 'replace')[-2000:]}")

@@ -55,7 +55,7 @@ _OWN = re.compile(
 )
 _THANKS = re.compile(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
 _GREETS = re.compile(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
-_DETAILS = ("times", "dates", "quantities", "phones", "order_ids", "amounts", "emails")
+_DETAILS = ("times", "quantities", "phones", "order_ids", "amounts", "emails")
 _DESCRIBED = {
     Kind.IMAGE: "[photo]",
     Kind.VIDEO: "[video]",
@@ -182,8 +182,9 @@ class Responder:
             return Answer(fresh("details", language, said))
         if kind is EventType.GENERIC_EVENT:
             return self._small_talk(question, event, plain, said)
-        if name := event.payload.get("name"):
-            return Answer(text("met", language).format(name=name))
+        if (name := event.payload.get("name")) and not _details(event):
+            apart = " " if language == "th" and name.isascii() else ""  # คุณพลอย, but คุณ Beam
+            return Answer(text("met", language).format(name=apart + name))
         if _OWN.search(plain) and _ASKS.search(plain) and kind not in (EventType.COMPLAINT, EventType.TRANSACTION):
             return Answer(fresh("own_case", language, said))
         if name := _BY_TYPE.get(kind):
@@ -199,13 +200,18 @@ class Responder:
         language = question.language
         if _THANKS.search(plain):
             return Answer(fresh("thanks", language, said))
-        if any(event.payload.get(name) for name in _DETAILS):
+        if _details(event):
             return Answer(fresh("noted", language, said))
         if not question.context.get("recent_messages"):
             return Answer(question.tenant.reply("welcome", language))
         if _GREETS.search(plain) and prompt.paused(question.context["recent_messages"], question.now):
             return Answer(text("back", language))
         return Answer(fresh("small_talk", language, said))
+
+
+def _details(event: MemoryEvent) -> bool:
+    """Whether the message holds something to be noted down. A day alone is none: "hot today" is small talk."""
+    return any(event.payload.get(name) for name in _DETAILS)
 
 
 def _for_everybody(event: MemoryEvent, match: Match, words: str) -> bool:
@@ -219,5 +225,5 @@ def _for_everybody(event: MemoryEvent, match: Match, words: str) -> bool:
         return False
     if event.event_type in (EventType.REQUEST, EventType.TRANSACTION):
         # "I'd like a table" asks how that is done here; with a day and a number it is the thing itself.
-        return event.event_type is EventType.REQUEST and not any(event.payload.get(name) for name in _DETAILS)
+        return event.event_type is EventType.REQUEST and not (_details(event) or event.payload.get("dates"))
     return event.event_type not in (EventType.INFORMATION, EventType.FEEDBACK) or bool(_ASKS.search(plain))

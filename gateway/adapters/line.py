@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from config.tenants import LineChannel, Tenant
+from gateway import kinds
 from gateway.adapters.base import Received
 from gateway.adapters.parsing import (
     Object,
@@ -34,29 +35,6 @@ from gateway.messages import InboundMessage, Kind
 
 SIGNATURE_HEADER = "x-line-signature"
 
-_MESSAGE_KINDS = {
-    "text": Kind.TEXT,
-    "sticker": Kind.STICKER,
-    "image": Kind.IMAGE,
-    "video": Kind.VIDEO,
-    "audio": Kind.AUDIO,
-    "file": Kind.FILE,
-    "location": Kind.LOCATION,
-}
-_EVENT_KINDS = {
-    "messageEdited": Kind.EDITED,
-    "unsend": Kind.UNSEND,
-    "follow": Kind.FOLLOW,
-    "join": Kind.FOLLOW,
-    "unfollow": Kind.UNFOLLOW,
-    "leave": Kind.UNFOLLOW,
-    "postback": Kind.POSTBACK,
-}
-# Kinds that are counted under their own name; anything else is counted as "unknown".
-_PASSED_OVER = (  # noqa: SIM905 (one a line would fill the page)
-    "memberJoined memberLeft videoPlayComplete beacon accountLink membership module activated deactivated "
-    "botSuspended botResumed delivery"
-).split()
 # What the console's "Verify" used to send in place of real tokens: nobody waits for an answer to these.
 _DUMMY_TOKENS = frozenset(("0" * 32, "f" * 32))
 
@@ -116,9 +94,9 @@ def _read(event: Object, destination: str | None, tenant: str, channel: str, now
     if type_ == "message" or (not isinstance(type_, str) and content):
         kind = None
     else:
-        kind = _EVENT_KINDS.get(type_) if isinstance(type_, str) else None
+        kind = kinds.LINE_EVENTS.get(type_) if isinstance(type_, str) else None
         if kind is None:
-            return type_ if type_ in _PASSED_OVER else "unknown"
+            return type_ if isinstance(type_, str) and type_ in kinds.LINE_COUNTED else "unknown"
     if event.get("mode") == "standby" and kind not in (Kind.UNFOLLOW, Kind.UNSEND):
         return "standby"  # another module owns the chat: we don't answer
     reply_token = string(event, "replyToken")
@@ -134,15 +112,21 @@ def _read(event: Object, destination: str | None, tenant: str, channel: str, now
     message_id = string(content, "id")
     if kind is None or kind is Kind.EDITED:
         text = _text(content)
-        kind = kind or _kind(content, text)
-        extra = _extra(content, kind)
+        of = _kind(content, text)
+        extra = _extra(content, of)
+        if kind is Kind.EDITED:
+            extra["kind"] = str(of)
+        kind = kind or of
         if sender_id is not user_id:
             text, mentioned = _mention(text, content, destination)
     elif kind is Kind.POSTBACK:
         postback = obj(event, "postback")
         text = _text(postback, "data")
-        if params := postback.get("params"):
-            extra["params"] = params
+        params = obj(postback, "params")
+        if "newRichMenuAliasId" in params:
+            return "richMenuSwitch"
+        if picked := {name: value for name in ("date", "time", "datetime") if (value := string(params, name))}:
+            extra["params"] = picked
     elif kind is Kind.UNSEND:
         message_id = string(obj(event, "unsend"), "messageId")
     elif obj(event, "follow").get("isUnblocked") is True:
@@ -194,7 +178,7 @@ def _text(parent: Object, key: str = "text") -> str:
 def _kind(content: Object, text: str) -> Kind:
     type_ = content.get("type")
     if isinstance(type_, str):
-        return _MESSAGE_KINDS.get(type_, Kind.OTHER)
+        return kinds.LINE_MESSAGES.get(type_, Kind.OTHER)
     return Kind.TEXT if text else Kind.OTHER
 
 

@@ -5,17 +5,21 @@ Whatever Telegram may add, drop or rename, a person's words get through: only wh
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from config.tenants import TelegramChannel, Tenant
+from gateway import kinds
 from gateway.adapters.base import Received
 from gateway.adapters.parsing import Object, derived_id, integer, load_json, moment, obj, shorten, string, without
-from gateway.adapters.telegram_content import addressed, content_of, quoted, spoken
+from gateway.adapters.telegram_content import addressed, content_of, forwarded_from, quoted, replied_to, spoken
 from gateway.errors import BadSignature
 from gateway.messages import InboundMessage, Kind
+from memory import keys
+from memory.keys import MAIN
 
 SECRET_HEADER = "x-telegram-bot-api-secret-token"
 
@@ -25,6 +29,7 @@ UPDATES = (
     "edited_message",
     "business_message",
     "edited_business_message",
+    "deleted_business_messages",
     "business_connection",
     "callback_query",
     "my_chat_member",
@@ -35,14 +40,6 @@ _MESSAGES = {
     "edited_message": True,
     "edited_business_message": True,
 }
-# Kinds that are counted under their own name; anything else is counted as "unknown".
-_PASSED_OVER = (  # noqa: SIM905 (one a line would fill the page)
-    "channel_post edited_channel_post guest_message business_connection deleted_business_messages message_reaction "
-    "message_reaction_count inline_query chosen_inline_result shipping_query pre_checkout_query purchased_paid_media "
-    "poll poll_answer chat_member chat_join_request chat_boost removed_chat_boost managed_bot subscription "
-    "stopped_message_generation"
-).split()
-
 _ANONYMOUS_ADMIN = 1087968824  # stands in `from` of an admin who writes as the group
 _AS_CHANNEL = 136817688  # stands in `from` of a person who writes as a channel
 _COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{3,32}))?(?!\S)")
@@ -104,7 +101,9 @@ class _Reading:
             return self._callback(callback)
         if change := obj(self.update, "my_chat_member"):
             return self._membership(change)
-        return next((name for name in _PASSED_OVER if name in self.update), "unknown")
+        if deleted := obj(self.update, "deleted_business_messages"):
+            return self._deleted(deleted)
+        return next((name for name in kinds.TELEGRAM_COUNTED if name in self.update), "unknown")
 
     def _message(self, message: Object, edited: bool) -> InboundMessage | str:
         chat = _chat(message)
@@ -138,7 +137,12 @@ class _Reading:
                     extra["start"] = payload[:64]
         if quote := quoted(message):
             extra["quoted_text"] = quote
-        kind = Kind.EDITED if edited else kind
+        if replied := replied_to(message):
+            extra["quoted_message_id"] = replied
+        if (origin := forwarded_from(message)) is not None:
+            extra["forwarded"] = origin
+        if edited:
+            extra["kind"], kind = str(kind), Kind.EDITED
         sent_at = moment(message, "edit_date" if edited else "date", 1, self.now)
         return self._made(*chat, kind, text, person, message, sent_at=sent_at, extra=extra, mentioned=mentioned)
 
@@ -177,6 +181,16 @@ class _Reading:
         sent_at = moment(change, "date", 1, self.now)
         return self._made(*chat, kind, "", person, {}, sent_at=sent_at, extra=extra)
 
+    def _deleted(self, deleted: Object) -> InboundMessage | str:
+        """Messages that were deleted in a business account's chat."""
+        chat = _chat(deleted)
+        ids = deleted.get("message_ids")
+        gone = [str(one) for one in ids if type(one) is int] if isinstance(ids, list) else []
+        if chat is None or not gone:
+            return "no_chat"
+        nobody = (None, None, None)
+        return self._made(*chat, Kind.UNSEND, "", nobody, deleted, sent_at=self.now, extra={"message_ids": gone})
+
     def _ours(self, username: str | None) -> bool:
         """Is a command meant for us? While our own name is unknown, Telegram's word for it has to do: by default it
         hands us only our own."""
@@ -199,6 +213,12 @@ class _Reading:
         message_id = integer(message, "message_id")
         thread_id = integer(message, "message_thread_id") if message.get("is_topic_message") is True else None
         sender_id, sender_name, language_code = person
+        business_id = string(message, "business_connection_id")
+        # What is said in a topic, or to a business whose messages the bot answers, is a talk of its own.
+        if business_id is not None:
+            talk = f"business-{_plain(business_id)}"
+        else:
+            talk = f"topic-{thread_id}" if group and thread_id is not None else MAIN
         return InboundMessage(
             tenant=self.tenant,
             channel=self.channel,
@@ -215,10 +235,17 @@ class _Reading:
             sent_at=sent_at,
             received_at=self.now,
             thread_id=None if thread_id is None else str(thread_id),
-            business_id=string(message, "business_connection_id"),
+            business_id=business_id,
             mentioned=mentioned,
             extra=extra,
+            conversation_id=talk,
         )
+
+
+def _plain(connection: str) -> str:
+    """A business connection's id as part of a conversation's id."""
+    fits = keys.CONVERSATION_ID.fullmatch(connection) is not None and len(connection) <= 64
+    return connection if fits else hashlib.sha256(connection.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _chat(parent: Object) -> tuple[int, bool] | None:

@@ -4,37 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway import kinds
 from gateway.adapters.parsing import Object, integer, known, obj, objects, piece, string
 from gateway.messages import Kind
 
-_MEDIA = (
-    ("photo", Kind.IMAGE),
-    ("video", Kind.VIDEO),
-    ("video_note", Kind.VIDEO),
-    ("animation", Kind.VIDEO),  # stands before "document", which comes with it
-    ("live_photo", Kind.IMAGE),
-    ("voice", Kind.AUDIO),
-    ("audio", Kind.AUDIO),
-    ("document", Kind.FILE),
-    ("sticker", Kind.STICKER),
-    ("contact", Kind.CONTACT),
-    ("venue", Kind.LOCATION),  # stands before "location", which comes with it
-    ("location", Kind.LOCATION),
-)
-# Notices of the platform: nobody said anything. Any other content that we don't know is a person's message.
-_SERVICE = (  # noqa: SIM905 (one a line would fill two pages)
-    "new_chat_members left_chat_member chat_owner_left chat_owner_changed new_chat_title new_chat_photo "
-    "delete_chat_photo group_chat_created supergroup_chat_created channel_chat_created "
-    "message_auto_delete_timer_changed migrate_to_chat_id migrate_from_chat_id pinned_message invoice "
-    "successful_payment refunded_payment users_shared user_shared chat_shared gift unique_gift gift_upgrade_sent "
-    "connected_website write_access_allowed passport_data proximity_alert_triggered boost_added chat_background_set "
-    "checklist_tasks_done checklist_tasks_added direct_message_price_changed forum_topic_created forum_topic_edited "
-    "forum_topic_closed forum_topic_reopened general_forum_topic_hidden general_forum_topic_unhidden giveaway_created "
-    "giveaway giveaway_winners giveaway_completed managed_bot_created paid_message_price_changed poll_option_added "
-    "poll_option_deleted suggested_post_approved suggested_post_approval_failed suggested_post_declined "
-    "suggested_post_paid suggested_post_refunded video_chat_scheduled video_chat_started video_chat_ended "
-    "video_chat_participants_invited community_chat_added community_chat_removed community_chat_joined"
-).split()
 _EXTRA = (
     ("file_id", "file_id"),
     ("file_size", "file_size"),
@@ -73,7 +46,7 @@ def content_of(message: Object) -> Content | str:
     caption = message.get("caption")
     caption = caption if isinstance(caption, str) else ""
     entities = objects(message, "caption_entities")
-    for name, kind in _MEDIA:
+    for name, kind in kinds.TELEGRAM_CONTENT:
         if name in message:
             extra |= _attachment(message, name)
             return kind, caption, entities, extra
@@ -81,7 +54,7 @@ def content_of(message: Object) -> Content | str:
         return Kind.OTHER, caption, entities, extra
     if said := string(obj(message, "web_app_data"), "data", 4096):
         return Kind.POSTBACK, said, [], extra
-    notice = next((name for name in _SERVICE if name in message), None)
+    notice = next((name for name in kinds.TELEGRAM_NOTICES if name in message), None)
     return notice or (Kind.OTHER, "", [], extra)
 
 
@@ -172,6 +145,23 @@ def quoted(message: Object) -> str | None:
         if isinstance(value, str) and value:
             return value[:_LONGEST_QUOTE]
     return None
+
+
+def forwarded_from(message: Object) -> str | None:
+    """Who said first what was forwarded; "" where that is not told; None for the writer's own words."""
+    if "forward_origin" not in message:
+        return None
+    origin = obj(message, "forward_origin")
+    person, chat = obj(origin, "sender_user"), obj(origin, "sender_chat") or obj(origin, "chat")
+    names = (string(person, "first_name"), string(origin, "sender_user_name"), string(chat, "title"))
+    return spoken(next(filter(None, names), ""))
+
+
+def replied_to(message: Object) -> str | None:
+    """The platform's id of the message that this one answers."""
+    replied = obj(message, "reply_to_message")
+    message_id = integer(replied, "message_id")
+    return None if message_id is None or "forum_topic_created" in replied else str(message_id)
 
 
 def spoken(name: str) -> str:

@@ -48,7 +48,7 @@ BECOMES: dict[str, list[Row] | dict[str, int]] = {
     "28_member_left": {"memberLeft": 1},
     "29_postback_simple": [("postback", "line:U24c9", "action=book&table=12&lang=ไทย", True)],
     "30_postback_datetime": [("postback", "line:U24c9", "pick", True)],
-    "31_postback_richmenu": [("postback", "line:U24c9", "menu-b", True)],
+    "31_postback_richmenu": {"richMenuSwitch": 1},
     "32_video_play_complete": {"videoPlayComplete": 1},
     "33_beacon_enter": {"beacon": 1},
     "34_account_link_ok": {"accountLink": 1},

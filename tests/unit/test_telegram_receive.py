@@ -48,7 +48,7 @@ BECOMES: dict[str, list[Row] | dict[str, int]] = {
     "32_poll_answer": {"poll_answer": 1},
     "33_business_connection": {"business_connection": 1},
     "34_business_message": [("text", "telegram:5550001111", "ส่งของวันไหนคะ", True)],
-    "35_deleted_business_messages": {"deleted_business_messages": 1},
+    "35_deleted_business_messages": [("unsend", "telegram:5550001111", "", True)],
     "36_guest_message": {"guest_message": 1},
     "37_migrate_to_supergroup": {"migrate_to_chat_id": 1},
     "38_new_chat_members": {"new_chat_members": 1},

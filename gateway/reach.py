@@ -1,0 +1,46 @@
+"""Who can't be reached any more: people who blocked the bot, groups that threw it out."""
+
+from __future__ import annotations
+
+import logging
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from memory import keys
+
+log = logging.getLogger(__name__)
+
+KEPT_FOR = 90 * 86400  # seconds
+
+
+class Reach:
+    """Best effort: where Redis can't tell, everybody can be reached. Times in seconds since 1970."""
+
+    def __init__(self, client: Redis) -> None:
+        self._redis = client
+
+    async def left(self, tenant: str, channel: str, chat_id: str, at: float) -> None:
+        """Nothing can be sent there from now on."""
+        try:
+            await self._redis.set(_key(tenant, channel, chat_id), at, ex=KEPT_FOR)
+        except (RedisError, OSError) as error:
+            log.warning("not noted that a chat is gone: %s", type(error).__name__, extra={"tenant": tenant})
+
+    async def back(self, tenant: str, channel: str, chat_id: str) -> None:
+        try:
+            await self._redis.delete(_key(tenant, channel, chat_id))
+        except (RedisError, OSError) as error:
+            log.warning("not noted that a chat is back: %s", type(error).__name__, extra={"tenant": tenant})
+
+    async def gone(self, tenant: str, channel: str, chat_id: str, heard_at: float) -> bool:
+        """Whether they left after what we heard of them last: somebody who wrote since then is there."""
+        try:
+            left = await self._redis.get(_key(tenant, channel, chat_id))
+        except (RedisError, OSError):
+            return False
+        return left is not None and float(left) >= heard_at
+
+
+def _key(tenant: str, channel: str, chat_id: str) -> str:
+    return keys.shared("gone", tenant, channel, chat_id)

@@ -1,4 +1,4 @@
-"""A bare endpoint: the product's HTTP server with its settings, which checks LINE's signature and answers. Nothing else.
+"""A bare endpoint: the product's HTTP server with its settings, which checks LINE's signature and answers.
 
 python -m benchmarks.bare PORT
 """

@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 
 from benchmarks import shop_talk
 from benchmarks.load import KNOWN, Door, answered_at
-from benchmarks.processes import Process, free_port, wait_for_port
+from benchmarks.processes import Process, cpu_seconds, free_port, wait_for_port
 from benchmarks.standin import StandIn
 from gateway.redis_server import EmbeddedRedis
 from memory.keys import ConversationRef
@@ -73,6 +73,15 @@ class House:
         process = self.start(name, ["-m", f"benchmarks.bots.{name}"], **given)
         await asyncio.to_thread(wait_for_port, port, process)
         return port
+
+    async def quiet(self) -> None:
+        """Until every process has done with loading what it loads in the background."""
+        while True:
+            before = [cpu_seconds(process.pid) for process in self.processes.values() if process.alive()]
+            await asyncio.sleep(1)
+            after = [cpu_seconds(process.pid) for process in self.processes.values() if process.alive()]
+            if max(now - then for now, then in zip(after, before, strict=True)) < 0.1:
+                return
 
     async def warm(self, door: Door, messages: int = 60) -> None:
         """Until it answers at its usual speed; raises RuntimeError when nothing comes."""
@@ -159,4 +168,4 @@ async def seed(house: House) -> None:
             await sessions.save(ref, full_session(ref), TTL)
             name = f"history:{key(user)}"
             await house.client.delete(name)
-            await house.client.rpush(name, *lines)  # type: ignore[misc]
+            await house.client.rpush(name, *lines)

@@ -169,7 +169,7 @@ async def _arrivals(
 
 async def _until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE
-    while not holds() and time.monotonic() < deadline:
+    while not holds() and time.monotonic() < deadline:  # noqa: ASYNC110 - it is asked of two places at once
         await asyncio.sleep(0.01)
 
 

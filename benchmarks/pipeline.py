@@ -86,6 +86,7 @@ async def measure(seconds: float, only: set[str]) -> dict[str, Any]:
         await seed(house)
         for door in (line, telegram):
             await house.warm(door)
+        await house.quiet()
         if "redis" in only:
             result["redis_a_turn"] = await redis_cost.of_a_turn(house, line, seconds)
         if "turns" in only:

@@ -106,7 +106,7 @@ async def of_a_session(client: Redis, rounds: int) -> dict[str, float]:
         begin = time.perf_counter()
         codec.encode(codec.decode(raw), 2)
         coded.append(time.perf_counter() - begin)
-    text = sum(len(line["message"].encode()) for line in session.history)
+    text = sum(len(line["message"].encode()) for line in full_session(ref).history)
     held: Any = await client.memory_usage(key)
     await client.delete(f"{key}:bare")
     await sessions.delete(ref)

@@ -265,6 +265,9 @@ class Tenant(TenantFile):
         """The agent of that name; None: there is none."""
         return self.agents.get(DEFAULT_AGENT if name == DEFAULT_AGENT_ALIAS else name)
 
+    def is_staff_chat(self, channel: str, chat: str) -> bool:
+        return self.staff is not None and (self.staff.channel, self.staff.chat) == (channel, chat)
+
     def command(self, name: CommandName) -> str | None:
         """The word after `/` that this shop's customers type for a command; None: it is switched off."""
         return _word(self.commands, name)

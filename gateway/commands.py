@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from config.tenants import Tenant
 from gateway import mydata
+from gateway.command_words import DOES, listed, named
 from gateway.messages import Answer, Kind
 from gateway.moment import Done, Moment
 from gateway.texts import Tongue, text
@@ -16,14 +17,6 @@ from memory.memory_manager import MemoryManager
 from memory.models import ShortTermMemory
 from processors.normalise import normalise
 
-ALIASES = {
-    "เริ่ม": "start",
-    "ช่วยเหลือ": "help",
-    "เริ่มใหม่": "reset",
-    "ภาษา": "language",
-    "ข้อมูลของฉัน": "mydata",
-    "ลืม": "forget",
-}
 _IN_LANGUAGE = re.compile(
     r"\b(?:reply|answer|write|speak|talk|respond|chat)\b(?: (?:in|me|us|to|with|only|back|please)){0,3} (english|thai)\b"
     r"|(?:ตอบ|พูด|คุย|พิมพ์)\S{0,8}?(?:ภาษา|เป็น)\s?(?:ภาษา)?\s?(อังกฤษ|ไทย|english|thai|eng)"
@@ -44,47 +37,62 @@ class Commands:
         if not message.text.startswith("/"):
             # One of several messages is no command: the others want an answer too.
             return self._wish(message.text, language) if len(moment.messages) == 1 else None
-        word, _, rest = message.text[1:].partition(" ")
-        name, argument = ALIASES.get(word, word.lower()), rest.strip().lower()
-        if name == "start":
-            return Done(Answer(tenant.reply("welcome", language)), silent=False)
-        if name == "help":
-            return Done(Answer(text("help", language)))
-        if name == "reset":
-            return Done(Answer(text("reset", language)), _reset, forgets_talk=True)
-        if name == "language":
-            return self._language(argument, language)
-        if name == "mydata":
-            return await self._mydata(tenant, ref, language)
-        if name == "forget":
-            return await self._forget(ref, argument, language)
-        return Done(Answer(text("unknown_command", language)))
+        argument = message.text.partition(" ")[2].strip().lower()
+        match named(tenant, message.text):
+            case "start":
+                return Done(Answer(tenant.reply("welcome", language)), silent=False)
+            case "help":
+                return Done(Answer(_help(tenant, language)))
+            case "reset":
+                return Done(Answer(text("reset", language)), _reset, forgets_talk=True)
+            case "language":
+                return self._language(argument, language) or Done(
+                    Answer(text("language_usage", language, word=tenant.command("language")))
+                )
+            case "mydata":
+                return await self._mydata(tenant, ref, language)
+            case "forget":
+                return await self._forget(tenant, ref, argument, language)
+            case _:
+                return Done(Answer(_unknown(tenant, language)))
 
-    def _language(self, argument: str, language: Tongue) -> Done:
+    def _language(self, argument: str, language: Tongue) -> Done | None:
         if argument in ("th", "thai", "ไทย", "ภาษาไทย"):
             return Done(Answer(text("language", "th")), lambda session: _set(session, "language", "th"))
         if argument in ("en", "eng", "english", "อังกฤษ", "ภาษาอังกฤษ"):
             return Done(Answer(text("language", "en")), lambda session: _set(session, "language", "en"))
         if argument == "auto":
             return Done(Answer(text("language_auto", language)), lambda session: _set(session, "language", None))
-        return Done(Answer(text("language_usage", language)))
+        return None
 
     def _wish(self, said: str, language: Tongue) -> Done | None:
         found = _IN_LANGUAGE.search(normalise(said)) if len(said) <= _LONGEST_WISH else None
         if found is None:
             return None
         done = self._language(found[1] or found[2], language)
-        return Done(done.answer, done.change, silent=False)
+        return Done(done.answer, done.change, silent=False) if done else None
 
     async def _mydata(self, tenant: Tenant, ref: ConversationRef, language: Tongue) -> Done:
         known = await self._manager.longterm.load(ref.tenant, ref.user)
-        return Done(Answer(mydata.told(known, language, ZoneInfo(tenant.timezone))))
+        return Done(Answer(mydata.told(known, language, ZoneInfo(tenant.timezone), tenant.command("forget"))))
 
-    async def _forget(self, ref: ConversationRef, argument: str, language: Tongue) -> Done:
+    async def _forget(self, tenant: Tenant, ref: ConversationRef, argument: str, language: Tongue) -> Done:
         if argument not in ("yes", "ใช่", "ยืนยัน"):
-            return Done(Answer(text("forget_ask", language)))
+            return Done(Answer(text("forget_ask", language, word=tenant.command("forget"))))
         await self._manager.forget(ref.tenant, ref.user)
         return Done(Answer(text("forgotten", language)), _blank)
+
+
+def _help(tenant: Tenant, language: Tongue) -> str:
+    lines = [f"- /{word} {DOES[name][language]}" for word, name in listed(tenant) if name not in ("start", "help")]
+    commands = "\n".join([text("help_commands", language), *lines]) if lines else ""
+    return "\n\n".join(filter(None, [text("help", language), commands]))
+
+
+def _unknown(tenant: Tenant, language: Tongue) -> str:
+    word = tenant.command("help")
+    hint = text("see_help", language, word=word) if word else ""
+    return f"{text('unknown_command', language)} {hint}".strip()
 
 
 def _set(session: ShortTermMemory, name: str, value: str | None) -> ShortTermMemory:
@@ -100,4 +108,4 @@ def _reset(session: ShortTermMemory) -> ShortTermMemory:
 
 
 def _blank(session: ShortTermMemory) -> ShortTermMemory:
-    return _reset(session).model_copy(update={"summary": "", "variables": {}})
+    return _reset(session).model_copy(update={"summary": "", "variables": {}, "state": "awaiting_input"})

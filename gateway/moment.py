@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -38,17 +38,29 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of an answer: whether anything of it arrived, and as which messages, where the platform says."""
+
+    arrived: bool
+    message_ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """A turn that needs no thinking: its answer (None: the bot says nothing) and what it does to the session.
 
-    `silent`: neither the message nor the answer goes into the history. `forgets_talk`: what was said before is not
-    given back to later sessions.
+    `silent`: neither the message nor the answer goes into the history, nothing is remembered of it. `forgets_talk`:
+    what was said before is not given back to later sessions. `staff_said`: stands in the history as staff's words, in
+    place of the answer that passes them on. `sent` hears what became of the answer, before the turn ends: again, when
+    the turn is tried again.
     """
 
     answer: Answer | None
     change: Change = unchanged
     silent: bool = True
     forgets_talk: bool = False
+    staff_said: str | None = None
+    sent: Callable[[Delivery], Awaitable[None]] | None = None
 
 
 class Settler(Protocol):

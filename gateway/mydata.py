@@ -29,8 +29,8 @@ _VALUES: dict[tuple[str, str], dict[Tongue, str]] = {
 }
 
 
-def told(memory: LongTermMemory | None, language: Tongue, zone: tzinfo) -> str:
-    """Markdown. Dates are those of `zone`."""
+def told(memory: LongTermMemory | None, language: Tongue, zone: tzinfo, forget: str | None = "forget") -> str:
+    """Markdown. Dates are those of `zone`; `forget` is the command that removes all of it, if there is one."""
     if memory is None or not (memory.attributes or memory.events or memory.history_summary):
         return text("nothing_known", language)
     known = [
@@ -43,7 +43,9 @@ def told(memory: LongTermMemory | None, language: Tongue, zone: tzinfo) -> str:
     if memory.events:
         lines = [_line(event, zone) for event in memory.events[-EVENTS:]]
         parts.append("\n".join([f"**{text('known_events', language)}**", *lines]))
-    return "\n\n".join([*parts, text("known_end", language)])
+    if forget:
+        parts.append(text("known_end", language, word=forget))
+    return "\n\n".join(parts)
 
 
 def _line(event: MemoryEvent, zone: tzinfo) -> str:

@@ -9,23 +9,10 @@ Tongue = Literal["th", "en"]
 
 TEXTS: dict[str, dict[Tongue, str]] = {
     "help": {
-        "th": (
-            "พิมพ์ถามได้เลยค่ะ ทั้งภาษาไทยและอังกฤษ\n\n"
-            "คำสั่งที่ใช้ได้\n"
-            "- /reset เริ่มคุยใหม่\n"
-            "- /language th หรือ en เลือกภาษา\n"
-            "- /mydata ดูข้อมูลที่เราจำไว้\n"
-            "- /forget ให้เราลืมข้อมูลทั้งหมด"
-        ),
-        "en": (
-            "Just type your question, in Thai or English.\n\n"
-            "Commands\n"
-            "- /reset starts the conversation afresh\n"
-            "- /language th or en chooses the language\n"
-            "- /mydata shows what we remember\n"
-            "- /forget makes us forget everything"
-        ),
+        "th": "พิมพ์ถามได้เลยค่ะ ทั้งภาษาไทยและอังกฤษ",
+        "en": "Just type your question, in Thai or English.",
     },
+    "help_commands": {"th": "คำสั่งที่ใช้ได้", "en": "Commands"},
     "reset": {
         "th": "เริ่มคุยใหม่แล้วค่ะ มีอะไรให้ช่วยไหมคะ",
         "en": "We've started afresh. How can I help?",
@@ -39,8 +26,8 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "en": "Sure, I'll answer in the language you write in.",
     },
     "language_usage": {
-        "th": "พิมพ์ /language th, /language en หรือ /language auto ค่ะ",
-        "en": "Type /language th, /language en or /language auto.",
+        "th": "พิมพ์ /{word} th, /{word} en หรือ /{word} auto ค่ะ",
+        "en": "Type /{word} th, /{word} en or /{word} auto.",
     },
     "nothing_known": {
         "th": "ตอนนี้เรายังไม่ได้จำข้อมูลอะไรของคุณลูกค้าไว้ค่ะ",
@@ -53,24 +40,37 @@ TEXTS: dict[str, dict[Tongue, str]] = {
     "known_summary": {"th": "โดยสรุป", "en": "In short"},
     "known_events": {"th": "ข้อความล่าสุดที่เราเก็บไว้", "en": "The latest messages we keep"},
     "known_end": {
-        "th": "ต้องการให้ลบทั้งหมด พิมพ์ /forget ค่ะ",
-        "en": "To have all of it deleted, type /forget.",
+        "th": "ต้องการให้ลบทั้งหมด พิมพ์ /{word} ค่ะ",
+        "en": "To have all of it deleted, type /{word}.",
     },
     "forget_ask": {
-        "th": "ต้องการให้เราลืมทุกอย่างที่เคยคุยกันใช่ไหมคะ ถ้าใช่ พิมพ์ /forget yes ค่ะ",
-        "en": "Shall we forget everything we know about you? If so, type /forget yes.",
+        "th": "ต้องการให้เราลืมทุกอย่างที่เคยคุยกันใช่ไหมคะ ถ้าใช่ พิมพ์ /{word} yes ค่ะ",
+        "en": "Shall we forget everything we know about you? If so, type /{word} yes.",
     },
     "forgotten": {
         "th": "ลบข้อมูลของคุณลูกค้าเรียบร้อยแล้วค่ะ",
         "en": "Done. We have deleted everything we knew about you.",
     },
     "unknown_command": {
-        "th": "ไม่รู้จักคำสั่งนี้ค่ะ พิมพ์ /help เพื่อดูคำสั่งที่ใช้ได้",
-        "en": "I don't know that command. Type /help to see what I can do.",
+        "th": "ขอโทษค่ะ ไม่รู้จักคำสั่งนี้ค่ะ",
+        "en": "I don't know that command.",
+    },
+    "see_help": {
+        "th": "พิมพ์ /{word} เพื่อดูคำสั่งที่ใช้ได้นะคะ",
+        "en": "Type /{word} to see what I can do.",
     },
     "stale": {
         "th": "ขอโทษที่ตอบช้านะคะ เมื่อสักครู่ระบบขัดข้อง ถ้ายังต้องการความช่วยเหลืออยู่ พิมพ์มาอีกครั้งได้เลยค่ะ",
         "en": "Sorry for the long silence, we had a fault. If you still need help, please write again.",
+    },
+    "thinking": {
+        "th": "กำลังหาคำตอบให้อยู่นะคะ อีกสักครู่กดปุ่มด้านล่างเพื่อดูคำตอบได้เลยค่ะ",
+        "en": "I'm still working on it. Press the button below in a moment to see the answer.",
+    },
+    "get_answer": {"th": "ดูคำตอบ", "en": "Show the answer"},
+    "no_answer_waits": {
+        "th": "ส่งคำตอบให้แล้วด้านบนค่ะ ถ้ามีอะไรเพิ่มเติม พิมพ์มาได้เลยนะคะ",
+        "en": "You already have the answer above. Just write if there is anything else.",
     },
     "cannot_see": {
         "th": "ได้รับแล้วค่ะ แต่ตอนนี้ยังเปิดดูไม่ได้ รบกวนพิมพ์บอกสั้น ๆ ได้ไหมคะว่าต้องการให้ช่วยเรื่องอะไร",
@@ -132,6 +132,73 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "ไม่แน่ใจว่าเข้าใจถูกไหมค่ะ หมายถึงเรื่องนี้หรือเปล่าคะ",
         "en": "I'm not sure I understood. Did you mean:",
     },
+    "slow_down": {
+        "th": "ขอโทษนะคะ ข้อความเข้ามาเร็วไปนิดหนึ่ง รบกวนรอสักครู่แล้วค่อยพิมพ์มาใหม่นะคะ",
+        "en": "Sorry, that was a bit too fast for me. Please wait a minute, then write again.",
+    },
+    "cut": {
+        "th": "ข้อความยาวมาก เราอ่านได้แค่ {count:,} ตัวอักษรแรกนะคะ",
+        "en": "Your message was very long: I could only read the first {count:,} characters.",
+    },
+    "human_coming": {
+        "th": "แจ้งพนักงานให้แล้วค่ะ พนักงานจะมาตอบในแชตนี้นะคะ ระหว่างนี้พิมพ์รายละเอียดทิ้งไว้ได้เลยค่ะ",
+        "en": "I've told our staff. A person will answer you here; you can keep writing in the meantime.",
+    },
+    "human_when_open": {
+        "th": "แจ้งพนักงานให้แล้วค่ะ ตอนนี้ร้านปิดอยู่ พนักงานจะมาตอบในแชตนี้เมื่อร้านเปิดนะคะ",
+        "en": "I've told our staff. We're closed right now; a person will answer you here when we open.",
+    },
+    "human_for_complaint": {
+        "th": "ต้องขอโทษเป็นอย่างมากนะคะ เรื่องนี้แจ้งพนักงานให้แล้วค่ะ พนักงานจะมาดูแลต่อในแชตนี้นะคะ",
+        "en": "I'm very sorry about this. I've told our staff, and a person will answer you here.",
+    },
+    "human_already": {
+        "th": "พนักงานได้รับเรื่องแล้วค่ะ จะมาตอบในแชตนี้นะคะ",
+        "en": "Our staff have been told already and will answer you here.",
+    },
+    "human_noted": {
+        "th": "ตอนนี้ยังเรียกพนักงานเข้ามาในแชตนี้ไม่ได้ค่ะ แต่จดไว้ให้ทางร้านแล้วว่าคุณลูกค้าอยากคุยกับพนักงาน ระหว่างนี้ถามบอตต่อได้เลยนะคะ",
+        "en": (
+            "I can't call a person into this chat. I've noted for the shop that you'd like to talk to someone; "
+            "meanwhile I'm still here to help."
+        ),
+    },
+    "human_unheard": {
+        "th": "ขอโทษค่ะ ตอนนี้ยังติดต่อพนักงานไม่ได้ เราจดเรื่องนี้ไว้ให้ทางร้านแล้ว ระหว่างนี้ถามบอตต่อได้เลยนะคะ",
+        "en": "Sorry, I couldn't reach our staff just now. I've noted it for the shop; until then I'm here to help.",
+    },
+    "bot_back": {
+        "th": "กลับมาคุยกับบอตแล้วค่ะ มีอะไรให้ช่วยบอกได้เลยนะคะ",
+        "en": "You're back with the bot. How can I help?",
+    },
+    "bot_here": {
+        "th": "ตอนนี้คุยกับบอตอยู่แล้วค่ะ มีอะไรให้ช่วยบอกได้เลยนะคะ",
+        "en": "You're talking to the bot already. How can I help?",
+    },
+    "staff_asked_for": {"th": "ลูกค้าขอคุยกับพนักงานค่ะ", "en": "A customer asks for a person."},
+    "staff_complaint": {"th": "ลูกค้าร้องเรียนเรื่องสำคัญค่ะ", "en": "A customer has a serious complaint."},
+    "staff_from": {"th": "จาก", "en": "From"},
+    "staff_customer": {"th": "ลูกค้า", "en": "Customer"},
+    "staff_bot": {"th": "บอต", "en": "Bot"},
+    "staff_staff": {"th": "พนักงาน", "en": "Staff"},
+    "staff_how": {
+        "th": "ตอบกลับ (reply) ข้อความนี้เพื่อคุยกับลูกค้า หรือตอบกลับด้วย /{word} เพื่อให้บอตดูแลต่อค่ะ",
+        "en": "Reply to this message to talk to the customer, or reply with /{word} to give them back to the bot.",
+    },
+    "staff_went_back": {"th": "ลูกค้ากลับไปคุยกับบอตแล้วค่ะ", "en": "The customer went back to the bot."},
+    "staff_gave_back": {"th": "ให้บอตดูแลต่อแล้วค่ะ", "en": "The bot has taken over again."},
+    "staff_unknown": {
+        "th": "ไม่พบแล้วว่าข้อความนั้นเป็นของลูกค้าคนไหนค่ะ รบกวนตอบกลับข้อความที่ใหม่กว่านะคะ",
+        "en": "I no longer know which customer that message is about. Please reply to a newer one.",
+    },
+    "staff_words_only": {
+        "th": "ส่งต่อให้ลูกค้าได้เฉพาะข้อความตัวอักษรค่ะ",
+        "en": "I can only pass on text to the customer.",
+    },
+    "staff_undelivered": {
+        "th": "ข้อความนี้ส่งไม่ถึงลูกค้าค่ะ",
+        "en": "This message did not reach the customer:",
+    },
 }
 
 # What is said instead when the text above was said a short while ago: nobody likes to hear a machine repeat itself.
@@ -167,8 +234,8 @@ AGAIN: dict[str, dict[Tongue, tuple[str, ...]]] = {
 }
 
 
-def text(name: str, language: Tongue) -> str:
-    return TEXTS[name][language]
+def text(name: str, language: Tongue, **values: object) -> str:
+    return TEXTS[name][language].format(**values) if values else TEXTS[name][language]
 
 
 def wordings(name: str, language: Tongue) -> tuple[str, ...]:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from gateway.rendering.line import pack_line, render_line
 from gateway.rendering.telegram import TelegramPiece, render_telegram
 from gateway.rendering.terminal import render_terminal
-from gateway.rendering.text import truncate_graphemes, utf16_len
+from gateway.rendering.text import literal, truncate_graphemes, utf16_len
 
 __all__ = [
     "TelegramPiece",
+    "literal",
     "pack_line",
     "render_line",
     "render_telegram",

@@ -11,6 +11,7 @@ _GRAPHEME = regex.compile(r"\X")
 _CONTROL = regex.compile(r"[^\P{Cc}\n\t]")
 _INVISIBLE = r"\s\p{C}\p{Z}\p{Variation_Selector}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 _VISIBLE = regex.compile(rf"[^{_INVISIBLE}]|\p{{Co}}")
+_MARKS = regex.compile(r"[!-/:-@\[-`{-~]")  # what Markdown lets a backslash make plain
 _LEADING_VOWELS = "เแโใไເແໂໃໄ"
 
 
@@ -26,6 +27,11 @@ def scrub(text: str) -> str:
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     return _CONTROL.sub("", text)
+
+
+def literal(text: str) -> str:
+    """Markdown that shows `text` as it is, whatever marks stand in it."""
+    return _MARKS.sub(r"\\\g<0>", text)
 
 
 def visible(text: str) -> bool:

@@ -33,6 +33,7 @@ from gateway.inbox.base import Inbox
 from gateway.inbox.redis import RedisInbox
 from gateway.inbox.spool import MOST, Spool
 from gateway.intake import Intake
+from gateway.ledger import Ledger
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
 from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
@@ -41,6 +42,7 @@ from memory.redis_client import connect
 
 if TYPE_CHECKING:
     from gateway.cleanup import Cleanup
+    from gateway.patience import Holder, Times
     from gateway.turn import Turn
     from memory.memory_manager import MemoryManager
 
@@ -123,7 +125,7 @@ async def door(
         minimal = memory_of(settings, tenants, None, clock=clock)
         stack.push_async_callback(minimal.close)
         senders = senders_of(settings, stack)
-        return turn_of(settings, tenants, own, minimal, senders, states, stack, clock=clock)
+        return turn_of(settings, tenants, own, minimal, senders, states, stack, {}, clock=clock)
 
     fallback = Fallback(turn_over, settings.shutdown_grace)
     spool = Spool(settings.data_dir / "spool", spool_holds)
@@ -213,12 +215,22 @@ def turn_of(
     senders: Mapping[str, Sender],
     states: ChannelStates,
     stack: AsyncExitStack,
+    holders: Mapping[str, Holder],
     *,
+    client: Redis | None = None,
+    ledger: Ledger | None = None,
+    times: Times | None = None,
     clock: Clock = utc_now,
 ) -> Turn:
     from gateway.commands import Commands
+    from gateway.events import Events
+    from gateway.patience import Presses, Times
     from gateway.per_tenant import PerTenant
+    from gateway.rate_limit import RateLimit
+    from gateway.reach import Reach
     from gateway.responder import Responder
+    from gateway.staff_desk import StaffDesk
+    from gateway.takeover import Takeover
     from gateway.turn import Turn
     from processors.event_processor import EventProcessor
     from processors.models import EventType
@@ -231,6 +243,9 @@ def turn_of(
             llm=model, keywords={EventType(kind): words for kind, words in tenant.keywords.items()}
         )
     )
+    desk = StaffDesk(inbox, client, states)
+    reach = Reach(client) if client else None
+    events = Events(manager, processors, reach)
     return Turn(
         tenant_of=tenants.get,
         inbox=inbox,
@@ -238,7 +253,19 @@ def turn_of(
         states=states,
         responder=Responder(model, processors),
         processors=processors,
-        settlers=[Commands(manager)],
+        events=events,
+        settlers=[
+            desk,
+            events,
+            *([RateLimit(client)] if client else []),
+            Presses(),
+            Takeover(desk, processors),
+            Commands(manager),
+        ],
+        holders=holders,
+        ledger=ledger,
+        reach=reach,
+        times=times or Times(),
         manager=manager,
         enable_memory=settings.enable_memory,
         clock=clock,
@@ -253,12 +280,15 @@ async def work(
     *,
     concurrency: int = 64,
     lease: float = 10.0,
+    times: Times | None = None,
     clock: Clock = utc_now,
 ) -> AsyncIterator[Callable[[asyncio.Event], Coroutine[Any, Any, None]]]:
     """A worker, as what runs it until an event is set: turns, and the Telegram bots it polls."""
+    from gateway.adapters.line_sender import LineSender
     from gateway.adapters.telegram_polling import poll
     from gateway.adapters.telegram_sender import TelegramSender
     from gateway.adapters.terminal import TerminalSender
+    from gateway.command_menu import CommandMenus
     from gateway.pollers import Offsets, Pollers
     from gateway.worker import Worker
 
@@ -272,9 +302,17 @@ async def work(
         senders = senders_of(settings, stack)
         senders["terminal"] = TerminalSender(client)
         states = ChannelStates(client)
-        turn = turn_of(settings, tenants, inbox, manager, senders, states, stack, clock=clock)
-        telegram = senders["telegram"]
+        line, telegram = senders["line"], senders["telegram"]
+        assert isinstance(line, LineSender)
         assert isinstance(telegram, TelegramSender)
+        ledger = Ledger(client, line.recipients, clock)
+        turn = turn_of(
+            *(settings, tenants, inbox, manager, senders, states, stack, {"line": line}),
+            client=client,
+            ledger=ledger,
+            times=times,
+            clock=clock,
+        )
         metrics = Metrics()
         intake, offsets, names = Intake(inbox, metrics), Offsets(client), BotNames(client, tenants)
 
@@ -302,6 +340,7 @@ async def work(
                 asyncio.create_task(_warm(tenants, senders)),
                 asyncio.create_task(names.learn(telegram.username, stop)),
                 asyncio.create_task(names.watch(stop)),
+                asyncio.create_task(CommandMenus(client, tenants, telegram.call).watch(stop)),
             ]
             polling = asyncio.create_task(pollers.run(stop), name="pollers")
             try:

@@ -8,11 +8,11 @@ from typing import Protocol
 from config.tenants import Tenant
 from gateway.adapters.base import Received
 from gateway.inbox.base import Policy
+from gateway.kinds import KINDS, NOT_FOR_US, Fate
 from gateway.messages import InboundMessage, Kind
 from gateway.metrics import Metrics
 
-# Kinds that lead to no answer and change nothing that we keep yet.
-_SILENT = frozenset((Kind.EDITED, Kind.UNSEND, Kind.UNFOLLOW))
+ALBUM_WAITS = 1000  # ms for the next part of an album: nobody says how many there are
 
 
 class Intake:
@@ -29,7 +29,7 @@ class Intake:
         ]
         self.count(tenant, channel, received.passed_over)
         if skipped := len(received.messages) - len(wanted):
-            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind="not for us").inc(skipped)
+            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind=NOT_FOR_US).inc(skipped)
         if not wanted:
             return
         kept = await self._inbox.put(wanted)
@@ -52,23 +52,31 @@ class Keeps(Protocol):
 
 
 def concerns_us(tenant: Tenant, message: InboundMessage) -> bool:
-    """Whether it is for the bot: a group's talk among itself is not, unless the shop wants all of it."""
-    if message.kind in _SILENT:
+    """Whether it is for the bot: a group's talk among itself is not, unless the shop wants all of it, nor is what
+    blocked people write."""
+    amends = KINDS[message.kind].fate is Fate.REMEMBERED
+    if not amends and not {message.user_id, message.sender_id}.isdisjoint(tenant.blocked_users):
         return False
-    if message.platform == "telegram" and message.extra.get("unblocked"):
-        return False  # a /start comes with it, and one welcome is enough
+    if tenant.is_staff_chat(message.channel, message.chat_id):
+        return "quoted_message_id" in message.extra  # staff talk among themselves; a reply may be for a customer
     if not message.group:
         return True
     groups = tenant.behaviour.groups
-    return groups != "never" and (groups == "always" or message.mentioned)
+    if groups == "never":
+        return False
+    # What was changed or taken back may be kept; whether a quote is of the bot's own words, the history tells.
+    quotes = message.platform == "line" and "quoted_message_id" in message.extra
+    return groups == "always" or message.mentioned or amends or quotes or message.kind is Kind.POSTBACK
 
 
 def policy_for(tenant: Tenant, message: InboundMessage) -> Policy:
-    """Words may be followed by more words; a command, a button or a sticker is answered at once."""
+    """Words, pictures and what changes them may be followed by more; a command, a button or a sticker is answered at
+    once. An album's parts wait for each other."""
     behaviour = tenant.behaviour
-    waits = message.platform != "terminal" and message.kind is Kind.TEXT and not message.text.startswith("/")
-    return Policy(
-        debounce=behaviour.debounce_ms if waits else 0,
-        debounce_max=behaviour.debounce_max_ms if waits else 0,
-        max_attempts=behaviour.max_attempts,
-    )
+    waits = message.platform != "terminal" and not message.alone
+    debounce = behaviour.debounce_ms if waits else 0
+    longest = behaviour.debounce_max_ms if waits else 0
+    if "album" in message.extra and waits:
+        debounce = max(debounce, ALBUM_WAITS)
+        longest = max(longest, 3 * ALBUM_WAITS)
+    return Policy(debounce=debounce, debounce_max=longest, max_attempts=behaviour.max_attempts)

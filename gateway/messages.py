@@ -25,6 +25,12 @@ class Kind(StrEnum):
     EDITED = "edited"
     UNSEND = "unsend"
     OTHER = "other"  # a customer's message of a kind that is new to us
+    # Ours, never a platform's:
+    NOTICE = "notice"  # in the staff chat's conversation: what staff are to be told
+    STAFF_REPLY = "staff_reply"  # in a customer's conversation: what came of staff
+
+
+RELAYED = frozenset((Kind.NOTICE, Kind.STAFF_REPLY))  # no person wrote it to the bot
 
 
 class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -59,12 +65,20 @@ class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
         return ":group:" in self.user_id
 
     @property
-    def lane(self) -> str:
-        """Messages of one lane may be answered together: same channel, chat and topic. A command stands alone."""
-        if self.kind is not Kind.TEXT or self.text.startswith("/"):
-            return f"!{self.event_id}"
-        return f"{self.channel}|{self.chat_id}|{self.thread_id or ''}"
+    def alone(self) -> bool:
+        """Answered by itself: a command, a button, a sticker. Words, pictures and what changes them go together."""
+        return self.kind not in _TOGETHER or self.text.startswith("/")
 
+    @property
+    def lane(self) -> str:
+        """Messages of one lane may be answered together: same channel, chat and topic, in a group of one member."""
+        if self.alone:
+            return f"!{self.event_id}"
+        place = f"{self.channel}|{self.chat_id}|{self.thread_id or ''}"
+        return f"{place}|{self.sender_id or ''}" if self.group else place
+
+
+_TOGETHER = frozenset((Kind.TEXT, Kind.IMAGE, Kind.VIDEO, Kind.AUDIO, Kind.FILE, Kind.EDITED, Kind.UNSEND))
 
 MAX_TEXT = 20_000  # characters kept of one message; the rest is cut, and the message says so in `extra["cut"]`
 
@@ -94,6 +108,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     quick_replies: tuple[QuickReply, ...] = ()
     model: str | None = None  # None: rules and canned replies
     provider: str | None = None
+    before: tuple[Answer, ...] = ()  # earlier answers that the customer still waits for, oldest first
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -27,6 +27,7 @@ from gateway.inbox.base import Claim, Inbox
 from gateway.ledger import Ledger
 from gateway.messages import Answer, Target
 from gateway.pacing import Limit, limits_for
+from gateway.reach import Reach
 
 log = logging.getLogger(__name__)
 
@@ -93,12 +94,14 @@ class Courier:
         states: ChannelStates,
         clock: Callable[[], float] = time.time,
         ledger: Ledger | None = None,
+        reach: Reach | None = None,
     ) -> None:
         self._inbox = inbox
         self._senders = senders
         self._states = states
         self._clock = clock
         self._ledger = ledger
+        self._reach = reach
 
     def pack(self, tenant: Tenant, target: Target, answer: Answer) -> Outbox:
         """The calls for an answer; none when it has no visible text or no way to the customer is allowed."""
@@ -154,6 +157,8 @@ class Courier:
             where = tenant.id, outbox.target.channel
             if call.method == "push" and self._states.no_push(*where):
                 return QUOTA_SPENT
+            if call.method == "push" and await self._gone(outbox.target):
+                return None
             outbox.flying = True
             limits = limits_for(outbox.target)
             await self._record(claim, outbox, limits)
@@ -186,6 +191,8 @@ class Courier:
                 continue
             except Unreachable as error:
                 log.info("unreachable: %s", error, extra={"tenant": tenant.id, "conversation": claim.conversation})
+                if self._reach is not None:
+                    await self._reach.left(*where, outbox.target.chat_id, self._clock())
                 return None  # the customer has left: there is nobody to answer
             except QuotaSpent as error:
                 await self._states.met(*where, Trouble.QUOTA, str(error))
@@ -206,6 +213,12 @@ class Courier:
             if call.method == "push":
                 await self._states.well(*where, Trouble.QUOTA)
         return None
+
+    async def _gone(self, target: Target) -> bool:
+        """A push to somebody who left would be taken, counted and never seen."""
+        if self._reach is None:
+            return False
+        return await self._reach.gone(target.tenant, target.channel, target.chat_id, target.token_received_at)
 
     async def mark_sent(self, claim: Claim, outbox: Outbox) -> None:
         """Records that all went out, for when the end of the turn has to wait for something."""

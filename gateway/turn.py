@@ -13,9 +13,11 @@ from typing import Any
 from msgspec import structs
 
 from config.tenants import Agent, Tenant
+from gateway import record
 from gateway.adapters.base import Sender
 from gateway.channel_states import ChannelStates
 from gateway.errors import InboxUnavailable, SendFault
+from gateway.events import Events
 from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite, event_of
 from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
@@ -25,7 +27,8 @@ from gateway.outbox import ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
 from gateway.patience import CarryOn, Expired, Holder, Park, Patience, Times
 from gateway.per_tenant import PerTenant
-from gateway.responder import Question, Responder, access_of, described
+from gateway.reach import Reach
+from gateway.responder import Question, Responder, access_of
 from gateway.texts import Tongue, text
 from memory import context
 from memory.errors import MemoryFault
@@ -35,7 +38,7 @@ from memory.session import append, kept_for, note_event, worth_saving
 from memory.short_term import codec, lua
 from processors.event_processor import EventProcessor
 from processors.language import answer_language
-from processors.models import MemoryEvent, iso
+from processors.models import MemoryEvent
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +63,12 @@ class Turn:
         states: ChannelStates,
         responder: Responder,
         processors: PerTenant[EventProcessor],
+        events: Events,
         settlers: Sequence[Settler],
         manager: MemoryManager,
         holders: Mapping[str, Holder],
         ledger: Ledger | None = None,
+        reach: Reach | None = None,
         times: Times = Times(),
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -75,10 +80,11 @@ class Turn:
         def seconds() -> float:
             return clock().timestamp()
 
-        self._courier = Courier(inbox, senders, states, seconds, ledger)
+        self._courier = Courier(inbox, senders, states, seconds, ledger, reach)
         self._patience = Patience(inbox, self._courier, holders, seconds, times)
         self._responder = responder
         self._processors = processors
+        self._events = events
         self._settlers = settlers
         self._manager = manager
         self._openings = manager.openings
@@ -92,10 +98,11 @@ class Turn:
         tenant, agent = self._who(claim)
         now = self._clock()
         remembers = self._enable_memory and agent.conversation_memory
-        stored = await self._stored(claim) if remembers else None
+        messages, amended = await self._events.prepare(tenant, claim, remembers)
+        stored = await self._stored(claim, amended) if remembers else None
         session = await self._openings.open_session(claim.ref, stored, now)
-        language = self._language(tenant, claim.messages, session)
-        moment = Moment(tenant, agent, claim.ref, claim.messages, session, language, now)
+        language = self._language(tenant, messages, session)
+        moment = Moment(tenant, agent, claim.ref, messages, session, language, now)
         done = await self._settled(moment)
         off_record = done is not None and done.silent
         acknowledging = asyncio.create_task(self._acknowledge(moment))
@@ -134,14 +141,16 @@ class Turn:
         if not remembers or (done and off_record and done.change is unchanged):
             await self._inbox.finish(claim, None, dead, carry)
             return
-        said = [] if off_record else self._said(claim, outbox, now, done.staff_said if done else None)
+        said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
-        await self._keep(claim, tenant, written, event)
+        await self._keep(claim, tenant, messages, written, event)
         change = done.change if done else unchanged
         await self._finish(claim, tenant, session, stored.rev if stored else 0, said, event, change, dead, carry)
 
-    async def _stored(self, claim: Claim) -> ShortTermMemory | None:
-        """The session that came with the claim."""
+    async def _stored(self, claim: Claim, changed: bool) -> ShortTermMemory | None:
+        """The session that came with the claim, or as it stands by now if it changed since."""
+        if changed:
+            return await self._manager.sessions.load(claim.ref)
         if not claim.session:
             return None
         try:
@@ -182,8 +191,6 @@ class Turn:
         tenant, last = moment.tenant, moment.last
         if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
             return Answer(text("stale", moment.language))
-        if last.kind is Kind.FOLLOW:
-            return Answer(tenant.reply("welcome", moment.language))
         memory = await self._known(moment)
         question = Question(
             tenant=tenant,
@@ -221,7 +228,7 @@ class Turn:
             await asyncio.sleep(TYPING_EVERY)
 
     async def _classify(self, moment: Moment, off_record: bool) -> MemoryEvent | None:
-        words = _words(moment.messages)
+        words = record.words(moment.messages)
         if off_record or not words:
             return None
         access = access_of(moment.tenant, moment.agent)
@@ -245,7 +252,7 @@ class Turn:
         if classifying.done():
             return classifying.result()
         return await self._processors.of(moment.tenant).analyze_message(
-            _words(moment.messages), event_id=event_of(moment.messages[0]), timestamp=moment.now, ask=False
+            record.words(moment.messages), event_id=event_of(moment.messages[0]), timestamp=moment.now, ask=False
         )
 
     async def _park(self, claim: Claim, outbox: Outbox, pause: float) -> None:
@@ -263,35 +270,20 @@ class Turn:
             log.warning("no apology: %s", type(error).__name__, extra={"conversation": claim.conversation})
         return outbox
 
-    def _said(self, claim: Claim, outbox: Outbox, now: datetime, staff_said: str | None) -> list[Message]:
-        said: list[Message] = []
-        for message in claim.messages:
-            line: Message = {
-                "role": "user",
-                "message": described(message),
-                "timestamp": iso(datetime.fromtimestamp(message.received_at, UTC)),
-                "message_id": event_of(message),
-            }
-            if line["message"] and message.kind is not Kind.FOLLOW and message.kind not in RELAYED:
-                said.append(line)
-        if outbox.answer.text and (outbox.delivered or outbox.over or outbox.promised):
-            told: Message = {
-                "role": "bot",
-                "message": staff_said or outbox.answer.text,
-                "timestamp": iso(now),
-                "message_id": f"re:{event_of(claim.messages[-1])}",
-            }
-            if staff_said:
-                told["metadata"] = {"by": "staff"}
-            said.append(told)
-        return said
-
-    async def _keep(self, claim: Claim, tenant: Tenant, said: Sequence[Message], event: MemoryEvent | None) -> None:
+    async def _keep(
+        self,
+        claim: Claim,
+        tenant: Tenant,
+        messages: Sequence[InboundMessage],
+        said: Sequence[Message],
+        event: MemoryEvent | None,
+    ) -> None:
         """On disk before the messages leave the inbox. A disk that fails does not hold up the conversation."""
         ref = claim.ref
         keeping: list[Any] = [self._transcripts.append(ref, said)]
-        if event is not None and worth_saving(event, tenant.memory.importance_threshold):
-            keeping.append(self._remember.save(ref.tenant, ref.user, [event]))
+        whose = record.owner(ref, messages)
+        if event is not None and whose and worth_saving(event, tenant.memory.importance_threshold):
+            keeping.append(self._remember.save(ref.tenant, whose, [record.with_sources(event, messages)]))
         for result in await asyncio.gather(*keeping, return_exceptions=True):
             if isinstance(result, MemoryFault):
                 log.error("not written: %s", result, extra={"conversation": claim.conversation})
@@ -334,12 +326,6 @@ class Turn:
             rev = other.rev if other else 0
             session = await self._openings.open_session(claim.ref, other, now)
         raise MemoryFault("the session was changed by somebody else at every try")
-
-
-def _words(messages: Sequence[InboundMessage]) -> str:
-    """What is to be understood: commands and new contacts say nothing."""
-    silent = RELAYED | {Kind.FOLLOW}
-    return "\n".join(described(m) for m in messages if m.kind not in silent and not m.text.startswith("/"))
 
 
 def _code(language_code: str | None) -> str | None:

@@ -1,0 +1,97 @@
+"""What a turn leaves behind: the lines of the history, and whose memory an event goes into. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from gateway.batch import AMENDS
+from gateway.inbox.base import event_of
+from gateway.messages import RELAYED, InboundMessage, Kind
+from gateway.outbox import Outbox
+from gateway.responder import described
+from memory.amend import SOURCES
+from memory.keys import ConversationRef
+from memory.models import Message
+from processors.models import MemoryEvent, iso
+
+_SAYS_NOTHING = RELAYED | AMENDS | {Kind.FOLLOW, Kind.UNFOLLOW}
+
+
+def said(messages: Sequence[InboundMessage], outbox: Outbox, now: datetime, staff_said: str | None) -> list[Message]:
+    """The customer's lines and the answer's. Their `metadata` names them as the platform does, so that an edit, an
+    unsend or a quote finds them, and in a group its writer."""
+    lines = [_line(message) for message in messages if message.kind not in _SAYS_NOTHING and described(message)]
+    if outbox.answer.text and (outbox.delivered or outbox.over or outbox.promised):
+        told: Message = {
+            "role": "bot",
+            "message": staff_said or outbox.answer.text,
+            "timestamp": iso(now),
+            "message_id": f"re:{event_of(messages[-1])}",
+        }
+        metadata: dict[str, Any] = {"by": "staff"} if staff_said else {}
+        if outbox.message_ids:
+            metadata["platform_ids"] = list(outbox.message_ids)
+        if metadata:
+            told["metadata"] = metadata
+        lines.append(told)
+    return lines
+
+
+def _line(message: InboundMessage) -> Message:
+    line: Message = {
+        "role": "user",
+        "message": described(message),
+        "timestamp": iso(datetime.fromtimestamp(message.received_at, UTC)),
+        "message_id": event_of(message),
+    }
+    metadata: dict[str, Any] = {}
+    if message.message_id is not None:
+        metadata["platform_id"] = message.message_id
+    if message.group:
+        metadata["sender"] = message.sender_id
+        metadata["sender_name"] = called(message)
+    if before := message.extra.get("edited_from"):
+        metadata["edited"] = [{"message": before, "until": line["timestamp"]}]
+    if "forwarded" in message.extra:
+        metadata["forwarded"] = message.extra["forwarded"]
+    if metadata:
+        line["metadata"] = metadata
+    return line
+
+
+def called(message: InboundMessage) -> str:
+    """How a group's member is called in the history: by name, else by the end of the id, which tells two apart."""
+    if message.sender_name:
+        return message.sender_name
+    return f"member {message.sender_id[-4:]}" if message.sender_id else "a member"
+
+
+def words(messages: Sequence[InboundMessage]) -> str:
+    """What is to be understood and remembered of the customer: their own words, no forwarded ones, no command, no other
+    person's contact, nothing that a group says among itself."""
+    own = [
+        message
+        for message in messages
+        if message.kind not in _SAYS_NOTHING
+        and message.kind is not Kind.CONTACT
+        and message.mentioned
+        and not message.text.startswith("/")
+        and "forwarded" not in message.extra
+    ]
+    return "\n".join(described(message) for message in own)
+
+
+def owner(ref: ConversationRef, messages: Sequence[InboundMessage]) -> str | None:
+    """In whose long-term memory it goes: in a group the member's own. None: nobody knows whose."""
+    last = messages[-1]
+    return last.sender_id if last.group else ref.user
+
+
+def with_sources(event: MemoryEvent, messages: Sequence[InboundMessage]) -> MemoryEvent:
+    """The event with the ids of all messages that went into it, so that taking one back finds it."""
+    if len(messages) == 1:
+        return event
+    sources = [event_of(message) for message in messages]
+    return event.model_copy(update={"payload": {**event.payload, SOURCES: sources}})

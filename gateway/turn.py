@@ -182,9 +182,7 @@ class Turn:
         """The shop's, else the one the customer chose, else that of what they wrote last."""
         chosen = session.variables.get("language")
         previous: Any = session.variables.get("preferred_language") or _code(messages[-1].language_code)
-        written = chosen or answer_language(
-            "\n".join(m.text for m in messages if m.kind is not Kind.POSTBACK), previous
-        )
+        written = chosen or answer_language("\n".join(filter(None, map(_own_words, messages))), previous)
         return "en" if tenant.speaks(written) == "en" else "th"
 
     async def _answer(self, moment: Moment) -> Answer:
@@ -326,6 +324,13 @@ class Turn:
             rev = other.rev if other else 0
             session = await self._openings.open_session(claim.ref, other, now)
         raise MemoryFault("the session was changed by somebody else at every try")
+
+
+def _own_words(message: InboundMessage) -> str:
+    """What shows the writer's language: a button, a command's name and staff's words don't."""
+    if message.kind is Kind.POSTBACK or message.kind in RELAYED:
+        return ""
+    return "" if message.text.startswith("/") and message.text.isascii() else message.text
 
 
 def _code(language_code: str | None) -> str | None:

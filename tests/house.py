@@ -21,6 +21,7 @@ from config.tenants import Tenants
 from gateway import app
 from gateway.inbox.away import RECENT
 from gateway.inbox.spool import MOST
+from gateway.patience import Times
 from gateway.processes import serve
 from tests.standins.line import LineStandIn
 from tests.standins.line_model import LineChannel
@@ -97,6 +98,18 @@ class House:
         await inbox.close()
         return depth.ready + depth.due + depth.leased
 
+    async def parked(self) -> None:
+        """Until an answer waits for its customer, and nothing is in hand."""
+        client = app.inbox_client(self.settings, self.redis_url)
+        inbox = app.RedisInbox(client, "test")
+
+        async def depth() -> tuple[int, int, int]:
+            found = await inbox.depth()
+            return found.ready, found.due, found.leased
+
+        await self.until(depth, lambda found: found == (0, 1, 0))
+        await inbox.close()
+
     async def quiet(self, patience: float = 30.0) -> None:
         """Until nothing waits and nothing is in hand."""
         client = app.inbox_client(self.settings, self.redis_url)
@@ -122,6 +135,7 @@ async def house(
     line_channels: tuple[LineChannel, ...] = (),
     telegram_tokens: tuple[str, ...] = (TELEGRAM_TOKEN,),
     clock: app.Clock = app.utc_now,
+    times: Times | None = None,
     spool_holds: int = MOST,
     recent: float = RECENT,
     **settings: Any,
@@ -158,7 +172,7 @@ async def house(
         door = await stack.enter_async_context(
             app.door(given, loaded, redis_url, ADMIN_KEY, spool_holds=spool_holds, recent=recent, clock=clock)
         )
-        run = await stack.enter_async_context(app.work(given, loaded, redis_url, clock=clock))
+        run = await stack.enter_async_context(app.work(given, loaded, redis_url, times=times, clock=clock))
         serving = asyncio.create_task(serve(door, "127.0.0.1", 0, stop, bound.set_result))
         working = asyncio.create_task(run(stop))
         try:

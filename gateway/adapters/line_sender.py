@@ -62,7 +62,7 @@ class LineSender:
     def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
         """Five bubbles by reply token, the rest by push. What only a push could deliver is left out where the channel
         does not allow it."""
-        bubbles = _fitted(render_line(answer.text))
+        bubbles = _bubbles((*answer.before, answer))
         batches = [bubbles[at : at + BUBBLES] for at in range(0, len(bubbles), BUBBLES)]
         fresh = target.reply_token is not None and now - target.token_received_at <= TOKEN_FRESH
         if not _channel(tenant, target.channel).allow_push:
@@ -77,6 +77,34 @@ class LineSender:
             else:
                 calls.append(_push(target.chat_id, messages))
         return calls
+
+    def hold(self, target: Target, before: Sequence[Answer], said: str, button: QuickReply) -> Call | None:
+        """The reply that shows `before`, then `said` with a button that sends back its text. None: it is too much for
+        one call."""
+        bubbles = _bubbles(before, BUBBLES - 1)
+        if len(bubbles) >= BUBBLES:
+            return None
+        label = truncate_graphemes(button.label, LONGEST_LABEL)
+        action = {"type": "postback", "label": label, "data": button.text, "displayText": button.label}
+        template = {"type": "buttons", "text": said, "actions": [action]}
+        messages: list[dict[str, Any]] = [{"type": "text", "text": text} for text in bubbles]
+        messages.append({"type": "template", "altText": said, "template": template})
+        return Call("reply", {"replyToken": target.reply_token, "messages": messages})
+
+    async def recipients(self, tenant: Tenant, target: Target) -> int:
+        """How many people a push to this chat reaches: that is what it costs. 1 where LINE does not tell."""
+        kind, chat = target.chat_id[:1], target.chat_id
+        if kind not in ("C", "R"):
+            return 1
+        with suppress(SendFault):
+            await self.warm()
+            group = self._api.get_group_member_count_with_http_info
+            room = self._api.get_room_member_count_with_http_info
+            found: list[Any] = []
+            await self._made(tenant, target.channel, "members", group if kind == "C" else room, chat, found=found)
+            if found:
+                return int(found[0].count)
+        return 1
 
     async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
         """Makes a call of `plan` or `instead`. An answer that says no more than that the call was taken is enough."""
@@ -201,9 +229,13 @@ def _push(to: str, messages: list[dict[str, Any]]) -> Call:
     return Call("push", {"to": to, "messages": messages}, key=str(uuid.uuid4()))
 
 
-def _fitted(pieces: Sequence[str]) -> list[str]:
-    """The pieces as they are, or put together where there are more than one free call holds."""
-    if len(pieces) <= BUBBLES:
+def _bubbles(answers: Sequence[Answer], most: int = BUBBLES) -> list[str]:
+    return _fitted([piece for answer in answers for piece in render_line(answer.text)], most)
+
+
+def _fitted(pieces: Sequence[str], most: int) -> list[str]:
+    """The pieces as they are, or put together where there are more than `most`."""
+    if len(pieces) <= most:
         return list(pieces)
     fitted: list[str] = []
     for piece in pieces:

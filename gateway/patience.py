@@ -1,0 +1,245 @@
+"""How an answer reaches a customer whose platform lets us speak for nothing only for a while: LINE's reply token.
+
+In time, the token carries the answer. When the answer takes longer, the token is spent on a short word with a button;
+pressing it, like whatever else the customer sends, brings a fresh token, and the answer goes with that. Only when
+nothing comes, and only where the shop allows it, the answer is pushed, which costs quota. Nothing of this lives in a
+worker: what is known so far stands in the conversation's outbox, and what one batch could not deliver comes with the
+next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from config.tenants import LineChannel, Tenant
+from gateway.adapters.base import Call
+from gateway.inbox.base import Claim, Inbox
+from gateway.messages import Answer, InboundMessage, Kind, QuickReply, Target, target_of
+from gateway.moment import Done, Moment
+from gateway.outbox import Courier, Outbox, decode
+from gateway.texts import text
+
+ANSWER_PLEASE = "cc:answer"  # what the button sends back
+MOST_SPENT = 20  # spent tokens that are remembered: far more than live at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds."""
+
+    fresh: float = 50.0  # after receipt, within which a reply token is used; LINE promises about a minute
+    hold_after: float = 40.0  # after receipt, when a token goes to a word that it takes longer
+    push_after: float = 60.0  # that a finished answer waits for its button before it costs quota
+    keep_for: float = 86_400.0  # that it waits for the customer where it may not be pushed
+    look_every: float = 5.0  # while thinking: whether a pressed button's token grows old as well
+
+
+class Holder(Protocol):
+    """The sender of a platform with reply tokens."""
+
+    def hold(self, target: Target, before: Sequence[Answer], said: str, button: QuickReply) -> Call | None:
+        """The reply that shows `before`, then `said` with a button that sends back its text. None: it is too much for
+        one call."""
+        ...
+
+
+class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one batch leaves to the next of its conversation."""
+
+    answers: tuple[Answer, ...] = ()
+    spent: tuple[str, ...] = ()
+    noticed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """The outbox's calls are to be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarryOn:
+    """The next batch delivers it."""
+
+    waiting: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """The customer has to come first: nothing else is to be done for that many seconds."""
+
+    pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    why: str
+
+
+_encoder = msgspec.json.Encoder()
+_waiting = msgspec.json.Decoder(Waiting)
+
+
+class Presses:
+    """The button needs no thinking: the answers that wait go with its token anyway."""
+
+    async def settle(self, moment: Moment) -> Done | None:
+        return Done(None) if is_press(moment.last) else None
+
+
+class Patience:
+    """`holders` by platform: those that are not named have nothing to wait for."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        courier: Courier,
+        holders: Mapping[str, Holder],
+        clock: Callable[[], float],
+        times: Times = Times(),
+    ) -> None:
+        self._inbox = inbox
+        self._courier = courier
+        self._holders = holders
+        self._clock = clock
+        self._times = times
+
+    def opened(self, claim: Claim) -> Outbox:
+        """What an earlier try left; else an outbox that has no answer of its own yet, with what the last batch left."""
+        if claim.outbox:
+            return decode(claim.outbox)
+        left = _waiting.decode(claim.carried) if claim.carried else Waiting()
+        target = target_of(claim.messages[-1])
+        return Outbox(
+            target, Answer("", before=left.answers), [], 0, thinking=True, noticed=left.noticed, spent=left.spent
+        )
+
+    async def during(
+        self, claim: Claim, moment: Moment, outbox: Outbox, answer: Callable[[Moment], Coroutine[None, None, Answer]]
+    ) -> Answer:
+        """The answer. While it is sought, tokens that grow old are spent on a word that it takes longer. Raises
+        ClaimLost."""
+        thinking = asyncio.create_task(answer(moment))
+        try:
+            holder = self._holders.get(outbox.target.platform)
+            while holder is not None and not thinking.done():
+                await asyncio.wait({thinking}, timeout=self._until_old(claim, outbox))
+                if not thinking.done():
+                    await self._hold(claim, moment, outbox, holder)
+            return await thinking
+        finally:
+            thinking.cancel()
+
+    def pack(self, moment: Moment, outbox: Outbox, answer: Answer) -> Outbox:
+        """The outbox with its answer, to go by the freshest token that is left."""
+        before = outbox.answer.before
+        if is_press(moment.last) and not before and not answer.text:
+            answer = Answer(text("no_answer_waits", moment.language))
+        target = target_of(moment.last)
+        if target.platform in self._holders:
+            fresh = [one for one in self._tokens(moment.messages, outbox) if self._age(one) <= self._times.fresh]
+            token = fresh[-1].reply_token if fresh else None
+            at = fresh[-1].received_at if fresh else target.token_received_at
+            target = msgspec.structs.replace(target, reply_token=token, token_received_at=at)
+        packed = self._courier.pack(moment.tenant, target, msgspec.structs.replace(answer, before=before))
+        packed.noticed, packed.spent = outbox.noticed, outbox.spent
+        return packed
+
+    async def step(self, claim: Claim, tenant: Tenant, outbox: Outbox) -> Deliver | CarryOn | Park | Expired:
+        """What is to be done with a finished answer."""
+        target, now = outbox.target, self._clock()
+        if target.platform not in self._holders or outbox.begun or not outbox.visible:
+            return Deliver()
+        if target.reply_token is not None and now - target.token_received_at <= self._times.fresh:
+            return Deliver()
+        behind = await self._inbox.behind(claim, 1)
+        if behind and (behind[0].channel, behind[0].chat_id) == (target.channel, target.chat_id):
+            return CarryOn(_encoder.encode(_left_by(outbox)))
+        push = _allows_push(tenant, target.channel)
+        if push and not outbox.noticed:
+            return Deliver()
+        outbox.ready_at = outbox.ready_at or now
+        waited = now - outbox.ready_at
+        if push and waited >= self._times.push_after:
+            self._courier.plan_again(tenant, outbox)
+            return Deliver()
+        if waited >= self._times.keep_for:
+            return Expired("the customer did not come back for it, and the channel does not allow a push")
+        return Park((self._times.push_after if push else self._times.keep_for) - waited)
+
+    def _until_old(self, claim: Claim, outbox: Outbox) -> float:
+        """Seconds until a token has to be looked at."""
+        if outbox.flying:
+            return min(1.0, self._times.look_every)
+        own = self._tokens(claim.messages, outbox)
+        if own and not outbox.held:
+            return max(0.0, self._times.hold_after - self._age(own[-1]))
+        return self._times.look_every
+
+    async def _hold(self, claim: Claim, moment: Moment, outbox: Outbox, holder: Holder) -> None:
+        if outbox.flying:  # it is not known whether the last word arrived
+            await self._spend(claim, moment, outbox)
+            return
+        tokens = self._tokens(moment.messages, outbox)
+        if not tokens or outbox.held:
+            waiting = await self._inbox.behind(claim)
+            tokens = [one for one in self._tokens(waiting, outbox) if is_press(one) and self._old(one)]
+        elif not self._old(tokens[-1]):
+            return
+        outbox.held = True
+        usable = [one for one in tokens if self._age(one) <= self._times.fresh]
+        if not usable:
+            return
+        said, button = text("thinking", moment.language), text("get_answer", moment.language)
+        oldest = target_of(usable[0])  # the younger ones may still carry the answer itself
+        call = holder.hold(oldest, outbox.answer.before, said, QuickReply(button, ANSWER_PLEASE))
+        if call is None:
+            return
+        outbox.target, outbox.calls, outbox.next = oldest, [call], 0
+        await self._spend(claim, moment, outbox)
+
+    async def _spend(self, claim: Claim, moment: Moment, outbox: Outbox) -> None:
+        shown = await self._courier.spend(claim, moment.tenant, outbox)
+        token = outbox.target.reply_token
+        if shown is not None and token is not None:
+            outbox.spent = (*outbox.spent, token)[-MOST_SPENT:]
+        if shown:
+            outbox.noticed = True
+            outbox.answer = Answer("")
+        if not outbox.flying:
+            await self._courier.mark_sent(claim, outbox)
+
+    def _tokens(self, messages: Sequence[InboundMessage], outbox: Outbox) -> list[InboundMessage]:
+        """The messages of the outbox's chat whose tokens are not known to be spent, the freshest last."""
+        where = outbox.target.channel, outbox.target.chat_id
+        found = [
+            one
+            for one in messages
+            if one.reply_token and one.reply_token not in outbox.spent and (one.channel, one.chat_id) == where
+        ]
+        return sorted(found, key=lambda one: one.received_at)
+
+    def _age(self, message: InboundMessage) -> float:
+        return self._clock() - message.received_at
+
+    def _old(self, message: InboundMessage) -> bool:
+        return self._age(message) >= self._times.hold_after
+
+
+def is_press(message: InboundMessage) -> bool:
+    return message.kind is Kind.POSTBACK and message.text == ANSWER_PLEASE
+
+
+def _left_by(outbox: Outbox) -> Waiting:
+    own = msgspec.structs.replace(outbox.answer, before=())
+    answers = (*outbox.answer.before, own) if own.text.strip() else outbox.answer.before
+    return Waiting(answers, outbox.spent, outbox.noticed)
+
+
+def _allows_push(tenant: Tenant, channel: str) -> bool:
+    settings = tenant.channels.get(channel)
+    return not isinstance(settings, LineChannel) or settings.allow_push

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, with_config
-from typing_extensions import TypedDict  # pydantic asks for this one before Python 3.12
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
+from memory.episodes import Episode
+from memory.facts import Fact
+from memory.message import Message as Message
+from memory.person import Person
+from memory.procedures import Procedure
 from processors.models import MemoryEvent, iso
 
 SCHEMA_VERSION = 1
 
 State = Literal["awaiting_input", "answering", "human"]
-
-
-@with_config(ConfigDict(extra="allow"))  # a newer version's fields pass through
-class Message(TypedDict):
-    """One line of a conversation. `message_id` makes appending idempotent."""
-
-    role: Literal["user", "bot"]
-    message: str
-    timestamp: NotRequired[str]  # ISO 8601, UTC, Z
-    message_id: NotRequired[str]
-    metadata: NotRequired[dict[str, Any]]
 
 
 def fresh_start(message_id: str) -> Message:
@@ -56,6 +51,7 @@ class ShortTermMemory(BaseModel):
     carried: list[Message] = Field(default_factory=list)
     recent_ids: list[str] = Field(default_factory=list)  # of messages that left the history: a repeat is still known
     summary: str = ""
+    facts: list[Fact] = Field(default_factory=list)  # what holds in this session alone
     state: State = "awaiting_input"
     last_intent: str | None = None
     variables: dict[str, Any] = Field(default_factory=dict)
@@ -77,7 +73,10 @@ class ShortTermMemory(BaseModel):
 
 
 class LongTermMemory(BaseModel):
-    """All that is known of a person. Unknown fields of newer versions are kept as they are."""
+    """All that is known of a person, or under the user id "" what belongs to the tenant itself: its agents' and its own
+    facts, its procedures. `attributes` is the view of the user's facts by key. Unknown fields of newer versions are
+    kept as they are.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -86,4 +85,20 @@ class LongTermMemory(BaseModel):
     events: list[MemoryEvent] = Field(default_factory=list)
     attributes: dict[str, Any] = Field(default_factory=dict)
     history_summary: str = ""
+    facts: list[Fact] = Field(default_factory=list)
+    episodes: list[Episode] = Field(default_factory=list)
+    person: Person | None = None
+    procedures: list[Procedure] = Field(default_factory=list)
     schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one step adds to a memory. What has an id that is known takes that one's place (events: is dropped)."""
+
+    events: Sequence[MemoryEvent] = ()
+    facts: Sequence[Fact] = ()
+    episodes: Sequence[Episode] = ()
+    procedures: Sequence[Procedure] = ()
+    person: Person | None = None
+    history_summary: str | None = None

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from memory.keys import ConversationRef
-from memory.models import LongTermMemory, Message, ShortTermMemory
+from memory.models import Changes, LongTermMemory, Message, ShortTermMemory
 from processors.models import MemoryEvent
 
 
@@ -69,14 +69,30 @@ class LongTerm(Protocol):
         attributes: dict[str, Any] | None = None,
         history_summary: str | Callable[[LongTermMemory], str] | None = None,
     ) -> None:
-        """Appends events (once each, by `event_id`), merges attributes (a list gains items, anything else is replaced),
-        replaces the summary where given. A function gets the memory as this save leaves it but for the summary, and
-        is called under the user's lock: short, pure, so that no update is lost. On disk when it returns. Its cost does
-        not grow with the events already there."""
+        """Appends events (once each, by `event_id`), merges attributes into the facts (a list gains items, anything
+        else is superseded), replaces the summary where given. A function gets the memory as this save leaves it but for
+        the summary, and is called under the user's lock: short, pure, so that no update is lost. On disk when it
+        returns. Its cost does not grow with the events already there."""
         ...
 
+    async def change(self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]) -> None:
+        """One step: `decide` sees what is known and says what is added. It is called once, under the user's lock:
+        short, pure. On disk when it returns; what adds nothing writes nothing."""
+        ...
+
+    async def load_shared(self, tenant: str) -> LongTermMemory | None:
+        """What belongs to the tenant itself: facts of the scopes `agent` and `global`, procedures. `user_id` is ""."""
+        ...
+
+    async def change_shared(self, tenant: str, decide: Callable[[LongTermMemory], Changes]) -> None:
+        """`change` for what belongs to the tenant itself."""
+        ...
+
+    async def rewrite_shared(self, tenant: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool: ...
+
     async def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
-        """Replaces what is known by what `change` makes of it: events (those with an `event_id`), attributes, summary.
+        """Replaces what is known by what `change` makes of it: events (those with an `event_id`), facts (or their view,
+        the attributes), episodes, the person, the summary.
         It is called under the user's lock, or not at all where nothing is known: short, pure. False: it changed
         nothing."""
         ...

@@ -10,13 +10,17 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from memory.episodes import Episode
+from memory.facts import Fact, attributes, settled, without_keys
 from memory.long_term.frozen import frozen, thawed
-from memory.models import SCHEMA_VERSION, LongTermMemory
+from memory.models import SCHEMA_VERSION, Changes, LongTermMemory
+from memory.person import Person
+from memory.procedures import Procedure
 from memory.retention import Retention, keep
 from memory.surrogates import without_surrogates
 from processors.models import MemoryEvent
@@ -24,6 +28,11 @@ from processors.models import MemoryEvent
 log = logging.getLogger(__name__)
 
 Document = dict[str, Any]
+
+RECORDS: dict[str, type[BaseModel]] = {"facts": Fact, "episodes": Episode, "procedures": Procedure}
+MAX_EPISODES = 200  # of a person, the newest
+
+M = TypeVar("M", bound=BaseModel)
 
 _DECODER = json.JSONDecoder()
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -51,22 +60,68 @@ def dump(value: Any, *, readable: bool = False) -> bytes:
         return json.dumps(clean, ensure_ascii=False, default=str, indent=2 if readable else None).encode()
 
 
-def merge(document: Document, lines: Iterable[Document]) -> Document:
+def merge(document: Document, lines: Iterable[Document], now: datetime) -> Document:
     """The document after the journal's lines, in order. Merging the same lines twice changes nothing: events are known
-    by `event_id`, the rest is replaced. So a crash between writing the file and dropping its journal does no harm."""
+    by `event_id`, facts and the like by `id`, the rest is replaced. So a crash between writing the file and dropping
+    its journal does no harm. What stands only among the attributes becomes a fact, known since `now`."""
     merged = {**document, "events": list(document.get("events", ()))}
-    merged["attributes"] = dict(document.get("attributes", {}))
     known = {event.get("event_id") for event in merged["events"] if isinstance(event, dict)}
+    _settle(merged, document.get("attributes", {}), now)
     for line in lines:
         for event in line.get("events", ()):
             if event.get("event_id") is None or event["event_id"] not in known:
                 merged["events"].append(event)
                 known.add(event.get("event_id"))
-        merged["attributes"] = with_attributes(merged["attributes"], line.get("attributes", {}))
-        if "history_summary" in line:
-            merged["history_summary"] = line["history_summary"]
+        for name in RECORDS:
+            if name in line:
+                merged[name] = _upserted(merged.get(name, ()), line[name])
+        if "facts" in line:
+            merged["attributes"] = attributes(_models(Fact, merged["facts"]))
+        if "attributes" in line:
+            _settle(merged, with_attributes(merged["attributes"], line["attributes"]), now)
+        for name in ("history_summary", "person"):
+            if name in line:
+                merged[name] = line[name]
     merged.setdefault("schema_version", SCHEMA_VERSION)
     return merged
+
+
+def with_changes(line: Document, changes: Changes) -> Document:
+    """The journal's line with these changes in it."""
+    out = dict(line)
+    if changes.events:
+        out["events"] = [*out.get("events", ()), *map(plain, changes.events)]
+    for name in RECORDS:
+        if records := getattr(changes, name):
+            out[name] = [plain(record) for record in records]
+    if changes.person is not None:
+        out["person"] = plain(changes.person)
+    if changes.history_summary is not None:
+        out["history_summary"] = changes.history_summary
+    return out
+
+
+def _settle(document: Document, view: dict[str, Any], now: datetime) -> None:
+    """In place: the facts say everything that the attributes say, and the attributes are the facts by key."""
+    raw = document.get("facts", [])
+    facts = _models(Fact, raw)
+    after = settled(facts, view, now)
+    if after != facts:
+        document["facts"] = _upserted(raw, [plain(fact) for fact in after])
+    document["attributes"] = attributes(after)
+
+
+def _upserted(known: Iterable[Any], new: Iterable[Document]) -> list[Any]:
+    """Records with those of the line in the place of their namesakes, or at the end."""
+    out = list(known)
+    places = {one.get("id"): at for at, one in enumerate(out) if isinstance(one, dict) and one.get("id")}
+    for one in new:
+        if one.get("id") in places:
+            out[places[one["id"]]] = one
+        else:
+            places[one.get("id")] = len(out)
+            out.append(one)
+    return out
 
 
 def with_attributes(known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +139,9 @@ def trim(document: Document, now: datetime, rules: Retention) -> int:
     """Applies retention in place; the number of events removed. What has no readable time counts as oldest."""
     before = len(document["events"])
     document["events"] = keep(document["events"], _when, now, rules)
+    if document.get("episodes"):
+        told = Retention(MAX_EPISODES, rules.days)
+        document["episodes"] = keep(document["episodes"], _ended, now, told)
     return before - len(document["events"])
 
 
@@ -93,13 +151,20 @@ def view(document: Document, tenant: str, user: str) -> LongTermMemory:
     try:
         memory = LongTermMemory.model_validate(whole)
     except ValidationError:
-        whole["events"] = [event for event in whole.get("events", ()) if _is_event(event)]
+        whole["events"] = [event for event in whole.get("events", ()) if _is(MemoryEvent, event)]
         left_out = len(document.get("events", ())) - len(whole["events"])
-        log.warning("%d events of a long-term file are not understood and left out of what is read", left_out)
+        for name, model in RECORDS.items():
+            whole[name] = [one for one in whole.get(name, ()) if _is(model, one)]
+            left_out += len(document.get(name, ())) - len(whole[name])
+        log.warning("%d records of a long-term file are not understood and left out of what is read", left_out)
         whole.pop("schema_version", None)
+        if not _is(Person, whole.get("person")):
+            whole.pop("person", None)
         memory = LongTermMemory.model_validate(whole)
     for event in memory.events:
         _freeze(event)
+    for record in (*memory.facts, *memory.episodes):
+        _freeze_record(record)
     return memory
 
 
@@ -107,20 +172,30 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
     """What `view` of the merged document would give, at the cost of the new lines alone."""
     known = {event.event_id for event in memory.events}
     events = list(memory.events)
-    attributes = dict(memory.attributes)
-    summary = memory.history_summary
+    update: dict[str, Any] = {}
     for line in lines:
         for raw in line.get("events", ()):
-            if _is_event(raw) and (raw.get("event_id") is None or raw["event_id"] not in known):
+            if _is(MemoryEvent, raw) and (raw.get("event_id") is None or raw["event_id"] not in known):
                 known.add(raw.get("event_id"))
                 events.append(_freeze(MemoryEvent.model_validate(raw)))
-        attributes = with_attributes(attributes, line.get("attributes", {}))
-        summary = line.get("history_summary", summary)
-    events = keep(events, lambda event: event.timestamp, now, rules)
-    return memory.model_copy(update={"events": events, "attributes": attributes, "history_summary": summary})
+        for name, model in RECORDS.items():
+            if name in line:
+                new = {one.id: _freeze_record(one) for one in _models(model, line[name])}  # type: ignore[attr-defined]
+                update[name] = list(({one.id: one for one in update.get(name, getattr(memory, name))} | new).values())
+        if "attributes" in line:
+            facts = update.get("facts", memory.facts)
+            update["facts"] = settled(facts, with_attributes(attributes(facts), line["attributes"]), now)
+        if "history_summary" in line:
+            update["history_summary"] = line["history_summary"]
+        if "person" in line and _is(Person, line["person"]):
+            update["person"] = Person.model_validate(line["person"])
+    if "facts" in update:
+        update["attributes"] = attributes(update["facts"])
+    update["events"] = keep(events, lambda event: event.timestamp, now, rules)
+    return memory.model_copy(update=update)
 
 
-def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory) -> Document:
+def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory, now: datetime) -> Document:
     """The document that `before` was read from, as `after` wants it. Events that this version can't understand, or that
     have no id, stay as they are."""
     known = {event.event_id: event for event in before.events if event.event_id}
@@ -131,21 +206,33 @@ def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory)
         if name not in known:
             events.append(raw)
         elif name in wanted:
-            events.append(raw if wanted[name] == known[name] else _plain(wanted[name]))
-    events += [_plain(event) for name, event in wanted.items() if name not in known]
+            events.append(raw if wanted[name] == known[name] else plain(wanted[name]))
+    events += [plain(event) for name, event in wanted.items() if name not in known]
     events.sort(key=_when)
-    return {**document, "events": events, "attributes": after.attributes, "history_summary": after.history_summary}
+    out = {**document, "events": events, "history_summary": after.history_summary}
+    facts = after.facts
+    if after.attributes != before.attributes and facts == before.facts:
+        facts = without_keys(facts, after.attributes, now)
+    out["attributes"] = attributes(facts)
+    for name, model in RECORDS.items():
+        strange = [raw for raw in document.get(name, ()) if not _is(model, raw)]
+        records = facts if name == "facts" else getattr(after, name)
+        if strange or records or name in document:
+            out[name] = [*strange, *map(plain, records)]
+    if after.person is not None:
+        out["person"] = plain(after.person)
+    return out
 
 
-def _plain(event: MemoryEvent) -> Document:
-    return event.model_dump(mode="json", exclude_none=True)
+def plain(record: BaseModel) -> Document:
+    return record.model_dump(mode="json", exclude_none=True)
 
 
 def copy(memory: LongTermMemory) -> LongTermMemory:
     """A copy to give away: whoever changes it changes nothing here. The events are the same, but can't be changed."""
     rest = {name: thawed(value) for name, value in (memory.__pydantic_extra__ or {}).items()}
-    attributes = thawed(memory.attributes)
-    return memory.model_copy(update={"events": list(memory.events), "attributes": attributes, **rest})
+    lists = {name: list(getattr(memory, name)) for name in ("events", *RECORDS)}
+    return memory.model_copy(update={**lists, "attributes": thawed(memory.attributes), **rest})
 
 
 def salvage(raw: bytes, tenant: str, user: str) -> Document:
@@ -153,7 +240,10 @@ def salvage(raw: bytes, tenant: str, user: str) -> Document:
     text = raw.decode("utf-8", "replace")
     document = empty(tenant, user)
     if found := re.search(r'(?<!\\)"events"\s*:\s*\[', text):
-        document["events"] = list(_objects(text, found.end()))
+        document["events"] = list(_objects(text, found.end(), MemoryEvent))
+    for name, model in RECORDS.items():
+        if found := re.search(rf'(?<!\\)"{name}"\s*:\s*\[', text):
+            document[name] = list(_objects(text, found.end(), model))
     if found := re.search(r'(?<!\\)"attributes"\s*:\s*\{', text):
         document["attributes"] = dict(_pairs(text, found.end()))
     if found := re.search(r'(?<!\\)"history_summary"\s*:\s*(?=")', text):
@@ -162,10 +252,10 @@ def salvage(raw: bytes, tenant: str, user: str) -> Document:
     return document
 
 
-def _objects(text: str, at: int) -> Iterable[Document]:
+def _objects(text: str, at: int, model: type[BaseModel]) -> Iterable[Document]:
     while (at := text.find("{", at)) >= 0:
         value, end = _value(text, at)
-        if isinstance(value, dict) and _is_event(value):
+        if isinstance(value, dict) and _is(model, value):
             yield value
         at = end if value is not None else at + 1
 
@@ -198,12 +288,27 @@ def _freeze(event: MemoryEvent) -> MemoryEvent:
     return event
 
 
-def _is_event(value: Any) -> bool:
+def _freeze_record(record: M) -> M:
+    for name in ("value", "trigger", "conversation", "actions"):
+        if isinstance(record.__dict__.get(name), dict | list):
+            record.__dict__[name] = frozen(record.__dict__[name])
+    return record
+
+
+def _models(model: type[M], raw: Iterable[Any]) -> list[M]:
+    return [model.model_validate(one) for one in raw if _is(model, one)]
+
+
+def _is(model: type[BaseModel], value: Any) -> bool:
     try:
-        MemoryEvent.model_validate(value)
+        model.model_validate(value)
     except ValidationError:
         return False
     return True
+
+
+def _ended(episode: Any) -> datetime:
+    return _when({"timestamp": episode.get("ended_at")} if isinstance(episode, dict) else None)
 
 
 def _when(event: Any) -> datetime:

@@ -17,21 +17,27 @@ from memory.long_term import document, journal
 from memory.long_term.cache import Cache, Entry
 from memory.long_term.document import Document
 from memory.long_term.place import Compression, Mark, Place
-from memory.models import LongTermMemory
+from memory.models import Changes, LongTermMemory
 from memory.retention import Retention
 from memory.surrogates import without_surrogates
 
 log = logging.getLogger(__name__)
 
+_FRAME = 2  # fields that every line has: when, and of whom
 JOURNAL_BYTES = 128 * 1024  # a longer journal is folded in: some hundred events for one rewrite of the file
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What one save adds: a journal line, and the summary as a value in it or as a function of what is known."""
+    """What one save adds: a journal line, and what only a look at what is known can tell."""
 
     line: Document
     summary: Callable[[LongTermMemory], str] | None = None
+    decide: Callable[[LongTermMemory], Changes] | None = None  # what else, by what is known at that moment
+
+    @property
+    def asks(self) -> bool:
+        return self.summary is not None or self.decide is not None
 
 
 class Files:
@@ -70,8 +76,11 @@ class Files:
         with _faults("written", place), file_locks.exclusive(place.folder, place.name):
             lines = [addition.line for addition in additions]
             memory: LongTermMemory | None = None
-            if any(addition.summary for addition in additions):
-                lines, memory = self._with_summaries(self._memory(place, tenant, user), additions)
+            if any(addition.asks for addition in additions):
+                lines, memory = self._decided(self._memory(place, tenant, user), additions)
+            lines = [line for line in lines if len(line) > _FRAME]
+            if not lines:
+                return
             written = b"".join(document.dump(line) + b"\n" for line in lines)
             size = journal.append(place.journal, written)
             mark = place.mark()
@@ -106,21 +115,21 @@ class Files:
                 self._fold(place, tenant, user, self._clock())
                 path = place.mark().file
                 whole = document.parse(place.read(path)[0]) if path else document.empty(tenant, user)
-                merged = document.rewritten(whole, before, after)
+                merged = document.rewritten(whole, before, after, self._clock())
                 place.write(document.dump(merged, readable=True), self._compression)
                 self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
                 return True
 
     def forget(self, tenant: str, user: str) -> dict[str, int]:
         place = Place(self._base, tenant, user)
-        removed = {"longterm_files": 0, "events": 0, "attributes": 0}
+        removed = {"longterm_files": 0, "events": 0, "attributes": 0, "facts": 0, "episodes": 0}
         with _faults("removed", place):
             if not place.all_files():
                 return removed
             with file_locks.exclusive(place.folder, place.name):
                 known = (self._read(place, tenant, user) or self._readable(place, tenant, user)).memory
-                removed["events"] = len(known.events)
-                removed["attributes"] = len(known.attributes)
+                for name in ("events", "attributes", "facts", "episodes"):
+                    removed[name] = len(getattr(known, name))
                 for path in place.all_files():
                     path.unlink()
                     removed["longterm_files"] += 1
@@ -135,13 +144,14 @@ class Files:
             return document.view(document.empty(tenant, user), tenant, user)
         return (self._read(place, tenant, user) or self._mend(place, tenant, user)).memory
 
-    def _with_summaries(
-        self, memory: LongTermMemory, additions: Sequence[Addition]
-    ) -> tuple[list[Document], LongTermMemory]:
-        """The lines with their summaries in them, and the memory after them."""
+    def _decided(self, memory: LongTermMemory, additions: Sequence[Addition]) -> tuple[list[Document], LongTermMemory]:
+        """The lines with what was decided in them, and the memory after them."""
         lines: list[Document] = []
         for addition in additions:
-            line = orjson.loads(document.dump(addition.line))  # as a reader of the journal will see it
+            line = addition.line
+            if addition.decide is not None:
+                line = document.with_changes(line, addition.decide(document.copy(memory)))
+            line = orjson.loads(document.dump(line))  # as a reader of the journal will see it
             memory = document.extend(memory, [line], self._clock(), self._retention(memory.tenant_id))
             if addition.summary is not None:
                 line["history_summary"] = without_surrogates(addition.summary(memory))
@@ -171,7 +181,7 @@ class Files:
                 if not complete:
                     return None
             added = journal.read(place.journal)
-            entry = self._entry(mark, document.merge(whole, added.lines), added.end, tenant, user)
+            entry = self._entry(mark, document.merge(whole, added.lines, self._clock()), added.end, tenant, user)
         self._cache.put(key, entry)
         return entry
 
@@ -193,7 +203,7 @@ class Files:
     def _readable(self, place: Place, tenant: str, user: str) -> Entry:
         """What a broken file and its journal still hold, with nothing written."""
         whole, added = self._salvaged(place, tenant, user), journal.read(place.journal)
-        return self._entry(place.mark(), document.merge(whole, added.lines), added.end, tenant, user)
+        return self._entry(place.mark(), document.merge(whole, added.lines, self._clock()), added.end, tenant, user)
 
     def _salvaged(self, place: Place, tenant: str, user: str) -> Document:
         path = place.mark().file
@@ -205,7 +215,7 @@ class Files:
         if path is not None:
             aside = place.set_aside(path)
             log.error("%s could not be read: kept as %s, %d events saved", path, aside.name, len(whole["events"]))
-        place.write(document.dump(document.merge(whole, ()), readable=True), self._compression)
+        place.write(document.dump(document.merge(whole, (), self._clock()), readable=True), self._compression)
         entry = self._readable(place, tenant, user)
         self._cache.put((tenant, user), entry)
         return entry
@@ -224,7 +234,7 @@ class Files:
                 self._mend(place, tenant, user)
                 return self._fold(place, tenant, user, now)
         added = journal.read(place.journal)
-        merged = document.merge(whole, added.lines)
+        merged = document.merge(whole, added.lines, self._clock())
         removed = document.trim(merged, now, self._retention(tenant))
         as_configured = mark.file is not None and place.kind(mark.file) == self._compression
         if mark.of_journal is None and not removed and as_configured:

@@ -81,8 +81,9 @@ def _parse(line: bytes) -> Document | None:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("attributes", {}), dict):
         return None
-    events = value.get("events", [])
-    return value if isinstance(events, list) and all(isinstance(event, dict) for event in events) else None
+    lists = [value.get(name, []) for name in ("events", "facts", "episodes", "procedures")]
+    whole = all(isinstance(one, list) and all(isinstance(item, dict) for item in one) for one in lists)
+    return value if whole else None
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -15,13 +15,15 @@ from typing import Any
 
 import orjson
 
-from memory import keys
+from memory import facts, keys
 from memory.long_term.cache import Cache
 from memory.long_term.files import Addition, Files
 from memory.long_term.place import ENDINGS, Compression, Place
-from memory.models import LongTermMemory
+from memory.models import Changes, LongTermMemory
 from memory.retention import Retention
 from processors.models import MemoryEvent, iso
+
+_THE_TENANT = ""  # in the place of a user's id: what belongs to the tenant itself
 
 _Lane = tuple[asyncio.AbstractEventLoop, str, str]
 _Waiting = tuple[Addition, "asyncio.Future[None]"]
@@ -53,7 +55,22 @@ class JsonFiles:
         self._writers: set[asyncio.Task[None]] = set()
 
     async def load(self, tenant: str, user: str) -> LongTermMemory | None:
+        self._check(tenant, user)
         return await asyncio.to_thread(self._files.load, tenant, user)
+
+    async def load_shared(self, tenant: str) -> LongTermMemory | None:
+        return await asyncio.to_thread(self._files.load, tenant, _THE_TENANT)
+
+    async def change(self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]) -> None:
+        self._check(tenant, user)
+        await self._together(tenant, user, Addition({"at": iso(self._clock()), "user_id": user}, decide=decide))
+
+    async def change_shared(self, tenant: str, decide: Callable[[LongTermMemory], Changes]) -> None:
+        line = {"at": iso(self._clock()), "user_id": _THE_TENANT}
+        await self._together(tenant, _THE_TENANT, Addition(line, decide=decide))
+
+    async def rewrite_shared(self, tenant: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
+        return await asyncio.to_thread(self._files.rewrite, tenant, _THE_TENANT, change)
 
     async def save_events(
         self,
@@ -64,18 +81,29 @@ class JsonFiles:
         attributes: dict[str, Any] | None = None,
         history_summary: str | Callable[[LongTermMemory], str] | None = None,
     ) -> None:
-        keys.longterm_file(self._base, tenant, user)  # a wrong id fails here, in the caller's own stack
+        self._check(tenant, user)
         line: dict[str, Any] = {"at": iso(self._clock()), "user_id": user}
         if events:
             line["events"] = [event.model_dump(mode="json", exclude_none=True) for event in events]
-        if attributes:
-            line["attributes"] = dict(attributes)
+        told = dict(attributes or {})
         summary = history_summary if callable(history_summary) else None
         if isinstance(history_summary, str):
             line["history_summary"] = history_summary
-        if len(line) == 2 and summary is None:
+        decide = None
+        if told:
+            now = self._clock()
+            source = events[0].event_id if len(events) == 1 else None
+
+            def decide(memory: LongTermMemory) -> Changes:
+                return Changes(facts=facts.from_attributes(memory.facts, told, now, source))
+
+        elif len(line) == 2 and summary is None:
             return
-        await self._together(tenant, user, Addition(line, summary))
+        await self._together(tenant, user, Addition(line, summary, decide))
+
+    def _check(self, tenant: str, user: str) -> None:
+        """A wrong id fails here, in the caller's own stack; raises InvalidId."""
+        keys.longterm_file(self._base, tenant, user)
 
     async def _together(self, tenant: str, user: str, addition: Addition) -> None:
         loop = asyncio.get_running_loop()
@@ -108,9 +136,11 @@ class JsonFiles:
         del self._waiting[lane]
 
     async def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
+        self._check(tenant, user)
         return await asyncio.to_thread(self._files.rewrite, tenant, user, change)
 
     async def compact(self, tenant: str, user: str, now: datetime) -> int:
+        self._check(tenant, user)
         return await asyncio.to_thread(self._files.compact, tenant, user, now)
 
     async def users(self, tenant: str) -> AsyncIterator[str]:
@@ -142,6 +172,7 @@ class JsonFiles:
         return user if isinstance(user, str) else None
 
     async def forget(self, tenant: str, user: str) -> dict[str, int]:
+        self._check(tenant, user)
         return await asyncio.to_thread(self._files.forget, tenant, user)
 
     async def close(self) -> None:

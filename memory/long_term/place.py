@@ -41,10 +41,11 @@ class Mark:
 
 
 class Place:
-    """The files of one person. `name` is their common stem and names the person within the tenant's folder."""
+    """The files of one person, or with the user id "" the tenant's own. `name` is their common stem and names the
+    person within the tenant's folder."""
 
     def __init__(self, base: Path, tenant: str, user: str) -> None:
-        plain = keys.longterm_file(base, tenant, user)
+        plain = keys.longterm_file(base, tenant, user) if user else keys.tenant_file(base, tenant)
         self.folder = plain.parent
         self.name = plain.name.removesuffix(".json")
         self.journal = self.folder / f"{self.name}.journal"

@@ -197,10 +197,10 @@ class TestContract:
         await store.save_events(TENANT, USER, [event(2)])
         await store.save_events(TENANT, "line:U1.json", [event(3)])
         receipt = await store.forget(TENANT, USER)
-        assert receipt == {"longterm_files": 3, "events": 2, "attributes": 1}
+        assert receipt == {"longterm_files": 4, "events": 2, "attributes": 1, "facts": 1, "episodes": 0}
         assert await store.load(TENANT, USER) is None
         assert [user async for user in store.users(TENANT)] == ["line:U1.json"]
-        assert await store.forget(TENANT, USER) == {"longterm_files": 0, "events": 0, "attributes": 0}
+        assert set((await store.forget(TENANT, USER)).values()) == {0}
 
 
 class TestRetention:
@@ -247,15 +247,20 @@ class TestFiles:
     async def test_fields_of_a_newer_version_survive_a_fold(self, store: JsonFiles, base: Path) -> None:
         future = {"event_type": "DREAM", "importance_score": 0.9, "timestamp": "2026-02-28T10:30:00Z"}
         first = {**SEED_FILE["events"][0], "embedding": [1, 2]}  # type: ignore[index]
-        path = write(base, {**SEED_FILE, "events": [first, future], "facts": [{"id": "f1", "text": "ชอบกาแฟ"}]})
+        strange = {"id": "f1", "shape": "of another kind"}
+        newer = {"facts": [strange], "dreams": [{"text": "ชอบกาแฟ"}]}
+        path = write(base, {**SEED_FILE, "events": [first, future], **newer})
         await store.save_events(TENANT, USER, [event(2)])
         await store.compact(TENANT, USER, NOW)
         saved = json.loads(path.read_bytes())
-        assert saved["facts"] == [{"id": "f1", "text": "ชอบกาแฟ"}]
+        assert [saved["facts"][0], saved["dreams"]] == [strange, [{"text": "ชอบกาแฟ"}]]
         assert saved["events"][:2] == [first, future]
         memory = await store.load(TENANT, USER)
         assert memory is not None
-        assert [len(memory.events), memory.facts] == [2, [{"id": "f1", "text": "ชอบกาแฟ"}]]
+        assert [len(memory.events), [fact.key for fact in memory.facts]] == [
+            2,
+            ["preferred_language", "customer_segment"],
+        ]
 
     async def test_a_change_by_hand_or_by_another_process_is_seen_at_once(self, store: JsonFiles, base: Path) -> None:
         write(base, SEED_FILE)
@@ -269,7 +274,13 @@ class TestFiles:
         assert await ids(store) == [None, "e2", "e3"]
         write(base, {**SEED_FILE, "events": []})
         assert await ids(store) == []
-        assert await other.forget(TENANT, USER) == {"longterm_files": 1, "events": 0, "attributes": 2}
+        assert await other.forget(TENANT, USER) == {
+            "longterm_files": 1,
+            "events": 0,
+            "attributes": 2,
+            "facts": 2,
+            "episodes": 0,
+        }
         assert await store.load(TENANT, USER) is None
 
     async def test_a_long_journal_is_folded_in(self, store: JsonFiles, base: Path) -> None:

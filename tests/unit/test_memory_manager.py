@@ -463,6 +463,8 @@ class TestForget:
             "longterm_files": 2,
             "events": 2,
             "attributes": 1,
+            "facts": 1,
+            "episodes": 0,
             "transcript_messages": 2,
         }
         assert named(tmp_path, "*U1*") == ["line:U10", "line:U10.json"]

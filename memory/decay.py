@@ -1,0 +1,32 @@
+"""How what is known fades when nobody needs it: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from memory.facts import Fact, Priority
+
+HALF_LIFE = {Priority.HIGH: 365.0, Priority.MEDIUM: 120.0, Priority.LOW: 30.0}  # days
+STALE = 0.25  # below: no longer told to the model unasked
+GONE = 0.05  # below: pruned
+_MOST = 4.0  # confirmations slow it down up to this many times
+
+
+def strength(fact: Fact, now: datetime) -> float:
+    """From 1.0, just used, towards 0.0; a pinned fact stays at 1.0."""
+    if fact.pinned:
+        return 1.0
+    days = max(0.0, (now - fact.last_used_at).total_seconds() / 86_400)
+    slower = min(_MOST, 1.0 + 0.5 * fact.times_confirmed)
+    return float(0.5 ** (days / (HALF_LIFE[fact.priority] * slower)))
+
+
+def fresh(facts: Iterable[Fact], now: datetime) -> list[Fact]:
+    """Those that hold and have not faded."""
+    return [fact for fact in facts if fact.current and strength(fact, now) >= STALE]
+
+
+def faded(facts: Iterable[Fact], now: datetime, threshold: float = GONE) -> list[Fact]:
+    """What pruning removes: whatever has faded below the threshold, what was superseded long ago too."""
+    return [fact for fact in facts if strength(fact, now) < threshold]

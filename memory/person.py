@@ -1,0 +1,81 @@
+"""Who a person is across channels: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
+
+from processors.models import iso
+
+_KINDS = {"line": "line_id", "telegram": "telegram_id", "web": "web_id", "terminal": "terminal_id", "email": "email"}
+
+
+class Person(BaseModel):
+    """A memory user. `identities` are `telegram_id`, `line_id`, `email` and so on; `merged_into` is the canonical id
+    that stands for this one now; `parts` what came from each id that was merged into this one."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    canonical_id: str
+    identities: dict[str, str] = Field(default_factory=dict)
+    display_name: str | None = None
+    conversations: int = Field(default=0, ge=0)  # sessions that ended
+    messages: int = Field(default=0, ge=0)  # said by the person in them
+    first_seen_at: datetime
+    last_seen_at: datetime
+    merged_into: str | None = None
+    parts: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @field_validator("first_seen_at", "last_seen_at")
+    @classmethod
+    def _aware(cls, value: datetime) -> datetime:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+    @field_serializer("first_seen_at", "last_seen_at", when_used="json")
+    def _z(self, value: datetime) -> str:
+        return iso(value)
+
+    def with_(self, **changes: Any) -> Self:
+        return self.model_copy(update=changes)
+
+
+def new(user: str, now: datetime, display_name: str | None = None) -> Person:
+    """Of a canonical id such as `telegram:12345`."""
+    platform, _, own = user.partition(":")
+    kind = _KINDS.get(platform)
+    return Person(
+        canonical_id=user,
+        identities={kind: own} if kind and own and not own.startswith("group:") else {},
+        display_name=display_name or None,
+        first_seen_at=now,
+        last_seen_at=now,
+    )
+
+
+def user_of(trigger: Mapping[str, Any]) -> str | None:
+    """The canonical id that a trigger's payload names: `user_id`, or a channel and who writes there."""
+    if isinstance(user := trigger.get("user_id"), str) and ":" in user:
+        return user
+    channel = trigger.get("channel") or trigger.get("platform")
+    for name in ("user_id", "chat_id", "from_id", "telegram_id", "line_id", "email"):
+        if (own := trigger.get(name)) not in (None, ""):
+            if name in _KINDS.values() and not channel:
+                channel = next(platform for platform, kind in _KINDS.items() if kind == name)
+            return f"{channel}:{own}" if channel else None
+    return None
+
+
+def seen(
+    person: Person | None, user: str, now: datetime, *, messages: int = 0, ended: bool = False, name: str | None = None
+) -> Person:
+    """The person after one more visit."""
+    person = person or new(user, now, name)
+    return person.with_(
+        last_seen_at=max(person.last_seen_at, now),
+        messages=person.messages + messages,
+        conversations=person.conversations + ended,
+        display_name=name or person.display_name,
+    )

@@ -8,12 +8,12 @@ import msgspec
 
 from config.tenants import Tenant
 from gateway.batch import AMENDS, Amendment, as_message, fold
+from gateway.described import described
 from gateway.inbox.base import Claim, event_of
 from gateway.messages import Answer, InboundMessage, Kind
 from gateway.moment import Change, Done, Moment, unchanged
 from gateway.per_tenant import PerTenant
 from gateway.reach import Reach
-from gateway.responder import described
 from memory.errors import MemoryFault
 from memory.keys import ConversationRef
 from memory.memory_manager import MemoryManager

@@ -48,6 +48,7 @@ def build(
     moment = [
         f"Local time at the shop: {now:%A %Y-%m-%d %H:%M} ({now.tzname()})",
         _pause(history, now),
+        _block("came_with", (context.get("session_variables") or {}).get("start")),
         _block("customer", _json(_facts(context.get("user_attributes") or {}))),
         _block("summary", context.get("history_summary") or context.get("conversation_summary")),
         _block("events", "\n".join(_events(context.get("important_events") or (), history, now))),
@@ -56,12 +57,19 @@ def build(
     ]
     role = "system" if system_role == "system" else "user"
     messages: list[dict[str, Any]] = [{"role": role, "content": fixed}]
-    messages += [
-        {"role": "assistant" if line["role"] == "bot" else "user", "content": line["message"]} for line in history
-    ]
+    messages += [{"role": "assistant" if line["role"] == "bot" else "user", "content": told(line)} for line in history]
     messages.append({"role": role, "content": "\n\n".join(filter(None, moment))})
     messages.append({"role": "user", "content": text})
     return messages
+
+
+def told(line: Mapping[str, Any]) -> str:
+    """A line of the history: in a group with its writer's name; what was forwarded as data."""
+    text, metadata = str(line["message"]), line.get("metadata") or {}
+    if "forwarded" in metadata:
+        text = f"<forwarded>\n{escape(text)}\n</forwarded>"
+    name = metadata.get("sender_name")
+    return f"{name}: {text}" if name else text
 
 
 def _fit(history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.batch import AMENDS
+from gateway.described import called, described
 from gateway.inbox.base import event_of
 from gateway.messages import RELAYED, InboundMessage, Kind
 from gateway.outbox import Outbox
-from gateway.responder import described
 from memory.amend import SOURCES
 from memory.keys import ConversationRef
 from memory.models import Message
@@ -59,13 +59,6 @@ def _line(message: InboundMessage) -> Message:
     if metadata:
         line["metadata"] = metadata
     return line
-
-
-def called(message: InboundMessage) -> str:
-    """How a group's member is called in the history: by name, else by the end of the id, which tells two apart."""
-    if message.sender_name:
-        return message.sender_name
-    return f"member {message.sender_id[-4:]}" if message.sender_id else "a member"
 
 
 def words(messages: Sequence[InboundMessage]) -> str:

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from config.tenants import Agent, Tenant
 from gateway import prompt
+from gateway.described import asked
 from gateway.messages import Answer, InboundMessage, Kind, QuickReply
 from gateway.per_tenant import PerTenant
 from gateway.texts import Tongue, fresh, text, wordings
@@ -56,27 +57,7 @@ _OWN = re.compile(
 _THANKS = re.compile(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
 _GREETS = re.compile(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
 _DETAILS = ("times", "quantities", "phones", "order_ids", "amounts", "emails")
-_DESCRIBED = {
-    Kind.IMAGE: "[photo]",
-    Kind.VIDEO: "[video]",
-    Kind.AUDIO: "[voice message]",
-    Kind.FILE: "[file]",
-    Kind.LOCATION: "[location]",
-    Kind.CONTACT: "[contact]",
-    Kind.STICKER: "[sticker]",
-    Kind.OTHER: "[message of a new kind]",
-}
 _WITHOUT_WORDS = {Kind.STICKER: "sticker", Kind.LOCATION: "location"}
-
-
-def described(message: InboundMessage) -> str:
-    """The message in words: its text, and what it is when it is more than text."""
-    what = _DESCRIBED.get(message.kind)
-    if what is None:
-        return message.text
-    if message.kind is Kind.STICKER and (keywords := message.extra.get("keywords")):
-        what = f"[sticker: {', '.join(map(str, keywords[:5]))}]"
-    return f"{what} {message.text}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +73,7 @@ class Question:
 
     @property
     def text(self) -> str:
-        return "\n".join(described(message) for message in self.messages)
+        return "\n".join(asked(message) for message in self.messages)
 
 
 def access_of(tenant: Tenant, agent: Agent) -> Access:

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gateway.command_words import named
+from gateway.described import described
 from gateway.inbox.base import event_of
 from gateway.messages import Answer, Kind
 from gateway.moment import Change, Done, Moment
 from gateway.per_tenant import PerTenant
 from gateway.rendering import literal
-from gateway.responder import described
 from gateway.staff_desk import GIVE_BACK, UNHEARD, StaffDesk, customer_of, staff_tongue, undelivered
 from gateway.texts import Tongue, text
 from memory.models import ShortTermMemory

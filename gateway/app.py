@@ -244,6 +244,7 @@ def turn_of(
         )
     )
     desk = StaffDesk(inbox, client, states)
+    responder = Responder(model, processors)
     reach = Reach(client) if client else None
     events = Events(manager, processors, reach)
     return Turn(
@@ -251,7 +252,7 @@ def turn_of(
         inbox=inbox,
         senders=senders,
         states=states,
-        responder=Responder(model, processors),
+        responder=responder,
         processors=processors,
         events=events,
         settlers=[
@@ -259,7 +260,7 @@ def turn_of(
             events,
             *([RateLimit(client)] if client else []),
             Presses(),
-            Takeover(desk, processors),
+            Takeover(desk, processors, responder),
             Commands(manager),
         ],
         holders=holders,

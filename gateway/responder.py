@@ -102,6 +102,11 @@ class Responder:
             lambda tenant: FaqIndex([(entry.questions, entry.answer.within("th")) for entry in tenant.faq])
         )
 
+    def knows(self, tenant: Tenant, words: str) -> bool:
+        """Whether the shop has an answer of its own that surely fits."""
+        match = self._faq.of(tenant).best(words)
+        return match is not None and match.sure
+
     async def answer(self, question: Question) -> Answer:
         """Never raises for a failing model: then rules answer."""
         tenant, language = question.tenant, question.language

@@ -27,9 +27,7 @@ UNTIL, WANTED = "human_until", "human_wanted"  # in the session's variables; the
 CONTEXT_LINES, LINE_CHARACTERS = 6, 300  # of what was said before, for staff
 _LONGEST_WISH = 100  # characters: a longer message wants something else as well
 
-_PERSON = (
-    r"(?:คุณ)?(?:พนักงาน|แอดมิน|เจ้าหน้าที่|เจ้าของร้าน|ผู้จัดการ|ทีมงาน|คนจริง|คนขาย|มนุษย์|คน(?!ที่|อื่น|ละ)|admin|staff)"
-)
+_PERSON = r"(?:คุณ)?(?:พนักงาน|แอดมิน|เจ้าหน้าที่|เจ้าของร้าน|ผู้จัดการ|ทีมงาน|คนจริง|คนขาย|มนุษย์|คน(?!ที่|อื่น|ละ)|admin|staff)"
 _TO = r"(?:to|with) (?:an? |the |your |some )?(?:real |live |actual |human )*"
 _HUMAN = r"(?:human(?! resources)|person|agent|staff|someone|somebody|representative|operator|admin|manager)\b"
 _WISH = re.compile(
@@ -73,9 +71,10 @@ def in_hand(session: ShortTermMemory, now: datetime) -> bool:
 class Takeover:
     """Comes before whatever answers."""
 
-    def __init__(self, desk: StaffDesk, processors: PerTenant[EventProcessor]) -> None:
+    def __init__(self, desk: StaffDesk, processors: PerTenant[EventProcessor], responder: Responder) -> None:
         self._desk = desk
         self._processors = processors
+        self._responder = responder
 
     async def settle(self, moment: Moment) -> Done | None:
         message = moment.last
@@ -91,7 +90,9 @@ class Takeover:
             return None
         if held:
             return await self._forward(moment, None)
-        if any(one.kind is Kind.TEXT and wants_a_person(one.text) for one in moment.messages):
+        wish = next((one.text for one in moment.messages if one.kind is Kind.TEXT and wants_a_person(one.text)), None)
+        # A shop without a staff chat may have written down how else its people can be reached.
+        if wish and (moment.tenant.staff or not self._responder.knows(moment.tenant, wish)):
             return await self._asked(moment, held)
         if moment.tenant.staff is not None and await self._grave(moment):
             return await self._begin(moment, "staff_complaint", "human_for_complaint")

@@ -70,6 +70,7 @@ class Question:
     language: Tongue
     context: Mapping[str, Any]  # as get_context_for_llm gives it
     now: datetime  # aware
+    session_id: str | None = None
 
     @property
     def text(self) -> str:
@@ -151,7 +152,12 @@ class Responder:
             ],
             text=question.text,
         )
-        request = ChatRequest(messages=messages, access=access, temperature=question.agent.temperature)
+        request = ChatRequest(
+            messages=messages,
+            access=access,
+            temperature=question.agent.temperature,
+            session_id=question.session_id,  # the same provider again, which has the beginning in its cache
+        )
         completion = await self._model.complete(request)
         return Answer(completion.text, model=completion.model, provider=completion.provider)
 

@@ -197,6 +197,7 @@ class Turn:
             language=moment.language,
             context=context.build(moment.session, memory, max_recent_messages=2 * tenant.memory.max_turns),
             now=moment.now,
+            session_id=moment.session.session_id,
         )
         thinking = asyncio.create_task(self._think(tenant, target_of(last)))
         try:
@@ -233,7 +234,11 @@ class Turn:
         session = moment.session
         return await self._processors.of(moment.tenant).analyze_message(
             words,
-            {"last_intent": session.last_intent, "recent": [line["message"][:300] for line in session.history[-4:]]},
+            {
+                "last_intent": session.last_intent,
+                "preferred_language": session.variables.get("preferred_language"),
+                "recent_messages": session.history[-4:],
+            },
             event_id=event_of(moment.messages[0]),
             timestamp=moment.now,
             access=access,

@@ -16,6 +16,7 @@ from gateway.messages import Answer, Kind
 from gateway.moment import Change, Done, Moment
 from gateway.per_tenant import PerTenant
 from gateway.rendering import literal
+from gateway.responder import Responder
 from gateway.staff_desk import GIVE_BACK, UNHEARD, StaffDesk, customer_of, staff_tongue, undelivered
 from gateway.texts import Tongue, text
 from memory.models import ShortTermMemory

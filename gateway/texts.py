@@ -129,7 +129,7 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "en": "Thank you for telling us! I've noted it for the shop.",
     },
     "did_you_mean": {
-        "th": "ไม่แน่ใจว่าเข้าใจถูกไหมค่ะ หมายถึงเรื่องนี้หรือเปล่าคะ",
+        "th": "ขอถามให้แน่ใจนะคะ หมายถึงเรื่องนี้หรือเปล่าคะ",
         "en": "I'm not sure I understood. Did you mean:",
     },
     "slow_down": {
@@ -188,7 +188,7 @@ TEXTS: dict[str, dict[Tongue, str]] = {
     "staff_went_back": {"th": "ลูกค้ากลับไปคุยกับบอตแล้วค่ะ", "en": "The customer went back to the bot."},
     "staff_gave_back": {"th": "ให้บอตดูแลต่อแล้วค่ะ", "en": "The bot has taken over again."},
     "staff_unknown": {
-        "th": "ไม่พบแล้วว่าข้อความนั้นเป็นของลูกค้าคนไหนค่ะ รบกวนตอบกลับข้อความที่ใหม่กว่านะคะ",
+        "th": "ไม่มีข้อมูลแล้วว่าข้อความนั้นเป็นของลูกค้าท่านใด รบกวนตอบกลับข้อความที่ใหม่กว่านะคะ",
         "en": "I no longer know which customer that message is about. Please reply to a newer one.",
     },
     "staff_words_only": {

@@ -168,6 +168,13 @@ async def test_without_a_staff_chat_the_bot_says_so_and_goes_on(tmp_path: Path, 
     assert (kept["state"], kept["variables"]["human_wanted"]) == ("awaiting_input", True)
 
 
+async def test_without_a_staff_chat_the_shops_own_answer_comes_first(tmp_path: Path, redis_url: str) -> None:
+    faq = [{"questions": ["Can I talk to a person?"], "answer": "Call 02-555-0100."}]
+    async with house(tmp_path, redis_url, {"shop": shop(faq=faq)}) as home:
+        await says(home, 55, "Can I talk to a person?")
+        assert home.telegram_shows(55) == ["Call 02-555-0100."]
+
+
 async def test_staff_on_line_answer_a_telegram_customer_by_quoting(tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url, {"shop": shop(staff=ON_LINE)}) as home:
         await says(home, 55, "/human")
@@ -239,14 +246,15 @@ async def test_a_reply_to_what_nobody_remembers_is_answered_honestly(tmp_path: P
             client.delete(found[0])  # type: ignore[index]
         await staff_reply(home, 0, "hello")
         assert len(home.telegram_shows(55)) == 1
-        assert home.telegram_shows(STAFF)[1:] == ["ไม่พบแล้วว่าข้อความนั้นเป็นของลูกค้าคนไหนค่ะ รบกวนตอบกลับข้อความที่ใหม่กว่านะคะ"]
+        assert home.telegram_shows(STAFF)[1:] == ["ไม่มีข้อมูลแล้วว่าข้อความนั้นเป็นของลูกค้าท่านใด รบกวนตอบกลับข้อความที่ใหม่กว่านะคะ"]
 
 
 @pytest.mark.parametrize(
     "said",
     [
         "ขอคุยกับพนักงาน", "ขอคุยกับพนักงานหน่อยค่ะ", "อยากคุยกับคนจริงๆ", "ต้องการติดต่อเจ้าหน้าที่ครับ", "ขอสายแอดมินหน่อย",
-        "แอดมิน", "คุยกับแอดมิน", "ช่วยเรียกพนักงานให้หน่อย", "มีแอดมินตอบไหมคะ", "ขอคุยกับ admin", "talk to a human", "Can I speak to someone?",
+        "แอดมิน", "คุยกับแอดมิน", "ช่วยเรียกพนักงานให้หน่อย", "มีแอดมินตอบไหมคะ", "ขอคุยกับ admin",
+        "talk to a human", "Can I speak to someone?",
         "I'd like to talk to a real person", "human please", "connect me to an agent", "I need a real person",
         "could I speak with your manager", "get me a human",
     ],

@@ -66,7 +66,8 @@ def tokens(tenant: Tenant) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, channel in tenant.channels.items():
         if isinstance(channel, LineChannel):
-            found[f"line:{channel.channel_access_token.get_secret_value()}"] = name
+            token = channel.channel_access_token
+            found[f"line:{token.get_secret_value() if token else channel.channel_id}"] = name
         elif isinstance(channel, TelegramChannel):
             found[f"telegram:{channel.bot_token.get_secret_value()}"] = name
     return found

@@ -55,10 +55,20 @@ class LineChannel(_Model):
 
     platform: Literal["line"] = "line"
     channel_secret: Secret
-    channel_access_token: Secret
+    channel_access_token: Secret | None = None
+    """May be left out where channel_id is given: tokens are then made, and renewed, with id and secret."""
     allow_push: bool = True
     """May an answer cost quota when the reply token is gone?"""
     channel_id: Identifier | None = None
+
+    @model_validator(mode="after")
+    def _can_speak(self) -> LineChannel:
+        if self.channel_access_token is None and self.channel_id is None:
+            raise mistake(
+                "has no channel_access_token, so nothing can be answered",
+                "add channel_access_token, or channel_id: tokens are then made with it and the secret",
+            )
+        return self
 
 
 class TelegramChannel(_Model):

@@ -9,7 +9,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +24,9 @@ from config.tenants import Tenant, Tenants
 from gateway.adapters.base import Received, Sender
 from gateway.adapters.line import LineReceiver
 from gateway.adapters.telegram import TelegramReceiver
+from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
+from gateway.channel_gauges import ChannelGauges
 from gateway.channel_states import ChannelStates
 from gateway.dead_letters import DeadLetters
 from gateway.errors import InboxUnavailable
@@ -33,7 +35,7 @@ from gateway.inbox.base import Inbox
 from gateway.inbox.redis import RedisInbox
 from gateway.inbox.spool import MOST, Spool
 from gateway.intake import Intake
-from gateway.ledger import Ledger
+from gateway.ledger import Ledger, Month
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
 from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
@@ -120,6 +122,8 @@ async def door(
     manager = memory_of(settings, tenants, redis_url, clock=clock)
     metrics = Metrics()
     names, states = BotNames(client, tenants), ChannelStates(client)
+    bot_ids, ledger = BotIds(client, tenants), Ledger(client, clock=clock)
+    gauges = ChannelGauges(metrics.registry, tenants, states, ledger)
 
     def turn_over(own: Inbox, stack: AsyncExitStack) -> Turn:
         minimal = memory_of(settings, tenants, None, clock=clock)
@@ -140,13 +144,19 @@ async def door(
             state = "degraded" if spooled["spooled"] < spool_holds else "down"
             return {"status": state, "redis": str(error) or "no answer", **spooled}
         waiting = {"ready": depth.ready, "due": depth.due, "leased": depth.leased, "dead": depth.dead}
-        return {"status": "ok", "queue": waiting, "tenants": len(tenants.all())}
+        channels = await gauges.troubled()
+        return {"status": "ok", "queue": waiting, "tenants": len(tenants.all()), "channels": channels}
+
+    async def months(ids: Iterable[str]) -> dict[tuple[str, str], Month]:
+        return await ledger.all(filter(None, map(tenants.get, ids)))
 
     webhooks = Webhooks(
         tenant_of=tenants.get,
         receivers={"line": LineReceiver(), "telegram": TelegramReceiver(names.of)},
         intake=Intake(safe, metrics),
         metrics=metrics,
+        bot_ids=bot_ids,
+        states=states,
         clock=lambda: clock().timestamp(),
     )
     application = api.build(
@@ -155,10 +165,12 @@ async def door(
         ready=ready,
         statuses=tenants.status,
         states=states.of,
+        months=months,
+        measure=gauges.measure,
         version=version("chat-chat"),
     )
     stop = asyncio.Event()
-    beside = [asyncio.create_task(safe.watch(stop)), asyncio.create_task(names.watch(stop))]
+    beside = [asyncio.create_task(one.watch(stop)) for one in (safe, names, bot_ids)]
     try:
         yield Door(webhooks, application)
     finally:
@@ -282,15 +294,18 @@ async def work(
     concurrency: int = 64,
     lease: float = 10.0,
     times: Times | None = None,
+    probe_every: float = 300.0,
     clock: Clock = utc_now,
 ) -> AsyncIterator[Callable[[asyncio.Event], Coroutine[Any, Any, None]]]:
-    """A worker, as what runs it until an event is set: turns, and the Telegram bots it polls."""
+    """A worker, as what runs it until an event is set: turns, the Telegram bots it polls, and every `probe_every`
+    seconds (0: never) a look at each channel."""
     from gateway.adapters.line_sender import LineSender
     from gateway.adapters.telegram_polling import poll
     from gateway.adapters.telegram_sender import TelegramSender
     from gateway.adapters.terminal import TerminalSender
     from gateway.command_menu import CommandMenus
     from gateway.pollers import Offsets, Pollers
+    from gateway.probes import Probes
     from gateway.worker import Worker
 
     async with AsyncExitStack() as stack:
@@ -331,6 +346,10 @@ async def work(
             count = partial(intake.count, tenant, channel)
             await poll(tenant, channel, telegram, handle, stop, offset_store=offsets, receiver=receiver, count=count)
 
+        where = settings.public_url
+        probes = Probes(
+            *(client, tenants, states, BotIds(client, tenants), ledger, line, telegram, where), every=probe_every
+        )
         pollers = Pollers(client, tenants, poll_bot)
         worker = Worker(
             inbox, turn, concurrency=concurrency, lease=lease, grace=settings.shutdown_grace, on_alive=alive
@@ -343,6 +362,8 @@ async def work(
                 asyncio.create_task(names.watch(stop)),
                 asyncio.create_task(CommandMenus(client, tenants, telegram.call).watch(stop)),
             ]
+            if probe_every:
+                beside.append(asyncio.create_task(probes.run(stop)))
             polling = asyncio.create_task(pollers.run(stop), name="pollers")
             try:
                 await worker.run(stop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,10 +20,22 @@ log = logging.getLogger(__name__)
 
 class Trouble(StrEnum):
     BROKEN = "broken"  # its token is refused: nothing goes out, its messages wait
+    SWAPPED = "swapped"  # another bot's webhooks arrive here: they are refused
+    CUT_OFF = "cut_off"  # our own delivery through the public address does not arrive
+    WEBHOOK = "webhook"  # the platform has no webhook of ours
     QUOTA = "quota"  # LINE's monthly quota is used up: replies by token go on, pushes don't
+    NEARLY = "quota_nearly"  # four fifths of it are
 
 
-_KEPT_FOR = {Trouble.BROKEN: 300, Trouble.QUOTA: 2 * 3600}  # seconds; renewed at each try
+# Seconds; renewed at each try. A probe comes every 300.
+_KEPT_FOR = {
+    Trouble.BROKEN: 660,
+    Trouble.SWAPPED: 3600,
+    Trouble.CUT_OFF: 660,
+    Trouble.WEBHOOK: 660,
+    Trouble.QUOTA: 2 * 3600,
+    Trouble.NEARLY: 660,
+}
 _TRY_AGAIN = 3600.0  # seconds before a push is tried again: the limit may be reached early, while a broadcast reserves
 
 
@@ -72,6 +84,18 @@ class ChannelStates:
             await self._redis.delete(keys.shared("state", tenant, channel, trouble))
         except (RedisError, OSError) as error:
             log.debug("a channel's state is not told: %s", type(error).__name__)
+
+    async def probed(
+        self, tenant: str, channel: str, looked_for: Sequence[Trouble], found: Mapping[Trouble, str]
+    ) -> None:
+        """What a probe found, and no more: of what it looked for, the rest is over, whoever met it."""
+        for trouble, why in found.items():
+            await self.met(tenant, channel, trouble, why)
+        over = [trouble for trouble in looked_for if trouble not in found]
+        for trouble in over:
+            await self.well(tenant, channel, trouble)
+        if over:
+            await self._redis.delete(*(keys.shared("state", tenant, channel, trouble) for trouble in over))
 
     def no_push(self, tenant: str, channel: str) -> bool:
         """Whether a push was refused for the month's quota less than an hour ago."""

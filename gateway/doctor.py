@@ -15,6 +15,10 @@ from redis.exceptions import RedisError
 from config.settings import Settings
 from config.tenants import LineChannel, TelegramChannel, Tenant, Tenants
 from gateway import app
+from gateway.adapters.line_tokens import LineTokens
+from gateway.channel_states import ChannelStates
+from gateway.errors import ChannelBroken, SendFault
+from gateway.ledger import Ledger
 from gateway.processes import use_redis
 
 TIMEOUT = aiohttp.ClientTimeout(total=10, connect=5)
@@ -39,6 +43,7 @@ async def examine(settings: Settings) -> list[Finding]:
         findings.append(await _model(settings, http))
         for tenant in tenants.all():
             findings += [finding async for finding in _channels(settings, tenant, http)]
+    findings += [finding async for finding in _states(settings, tenants)]
     return findings
 
 
@@ -101,9 +106,8 @@ async def _channels(settings: Settings, tenant: Tenant, http: aiohttp.ClientSess
     for name, channel in tenant.channels.items():
         where = f"tenant {tenant.id}, channel {name}"
         if isinstance(channel, LineChannel):
-            token = channel.channel_access_token.get_secret_value()
-            status = await _status(http, f"{settings.line_api_base}/v2/bot/info", {"Authorization": f"Bearer {token}"})
-            remedy = "issue a new channel access token in the LINE Developers console"
+            status = await _line_status(settings, channel, http)
+            remedy = "issue a new channel access token in the LINE Developers console, or correct id and secret"
         elif isinstance(channel, TelegramChannel):
             status = await _status(
                 http, f"{settings.telegram_api_base}/bot{channel.bot_token.get_secret_value()}/getMe", {}
@@ -117,6 +121,40 @@ async def _channels(settings: Settings, tenant: Tenant, http: aiohttp.ClientSess
             yield Finding(False, f"{where}: the {channel.platform} token is refused", remedy)
         else:
             yield Finding(False, f"{where}: {channel.platform} {_said(status)}", "check the network and try again")
+
+
+async def _line_status(settings: Settings, channel: LineChannel, http: aiohttp.ClientSession) -> int | None:
+    """As `_status`, with the token that the channel speaks with; 401 where none can be had."""
+    tokens = LineTokens(settings.line_api_base)
+    status: int | None = 401
+    try:
+        for _ in range(2):
+            token = await tokens.of(channel)
+            url = f"{settings.line_api_base}/v2/bot/info"
+            status = await _status(http, url, {"Authorization": f"Bearer {token}"})
+            if status != 401 or not tokens.refused(channel, token):
+                break
+    except ChannelBroken:
+        return 401
+    except SendFault:
+        return None
+    return status
+
+
+async def _states(settings: Settings, tenants: Tenants) -> AsyncIterator[Finding]:
+    """What the running bot met or found lately, and what each LINE channel's month has cost."""
+    with use_redis(settings) as (url, _):
+        client = app.inbox_client(settings, url)
+        try:
+            channels = [(tenant.id, name) for tenant in tenants.all() for name in tenant.channels]
+            for (tenant, name), state in (await ChannelStates(client).of(channels)).items():
+                yield Finding(False, f"tenant {tenant}, channel {name}: {state.trouble.value}", state.why)
+            for (tenant, name), month in (await Ledger(client).all(tenants.all())).items():
+                quota = "no limit known" if month.limit is None else f"{month.used} of {month.limit} used"
+                spent = f"{month.free} free replies, {month.paid} paid pushes this month; quota: {quota}"
+                yield Finding(not month.nearly_spent, f"tenant {tenant}, channel {name}: {spent}")
+        finally:
+            await client.aclose()
 
 
 async def _status(http: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> int | None:

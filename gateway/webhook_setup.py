@@ -87,13 +87,22 @@ async def inspect(
     that is known."""
     for tenant in tenants:
         for name, channel in tenant.channels.items():
+            if not isinstance(channel, LineChannel | TelegramChannel):
+                continue
             try:
-                if isinstance(channel, LineChannel):
-                    yield await _line_state(tenant, name, public_url, line)
-                elif isinstance(channel, TelegramChannel):
-                    yield await _telegram_state(tenant, name, channel, public_url, telegram)
+                yield await look(tenant, name, public_url, line, telegram)
             except SendFault as error:
                 yield WebhookState(tenant.id, name, channel.platform, None, False, str(error))
+
+
+async def look(
+    tenant: Tenant, name: str, public_url: str | None, line: LineSender, telegram: TelegramSender
+) -> WebhookState:
+    """What the platform has registered for one LINE or Telegram channel. Raises SendFault."""
+    channel = tenant.channels[name]
+    if isinstance(channel, TelegramChannel):
+        return await _telegram_state(tenant, name, channel, public_url, telegram)
+    return await _line_state(tenant, name, public_url, line)
 
 
 def _unusable(url: str) -> str | None:

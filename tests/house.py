@@ -136,6 +136,7 @@ async def house(
     telegram_tokens: tuple[str, ...] = (TELEGRAM_TOKEN,),
     clock: app.Clock = app.utc_now,
     times: Times | None = None,
+    probe_every: float = 0.0,
     spool_holds: int = MOST,
     recent: float = RECENT,
     **settings: Any,
@@ -172,7 +173,9 @@ async def house(
         door = await stack.enter_async_context(
             app.door(given, loaded, redis_url, ADMIN_KEY, spool_holds=spool_holds, recent=recent, clock=clock)
         )
-        run = await stack.enter_async_context(app.work(given, loaded, redis_url, times=times, clock=clock))
+        run = await stack.enter_async_context(
+            app.work(given, loaded, redis_url, times=times, probe_every=probe_every, clock=clock)
+        )
         serving = asyncio.create_task(serve(door, "127.0.0.1", 0, stop, bound.set_result))
         working = asyncio.create_task(run(stop))
         try:

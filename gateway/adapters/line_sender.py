@@ -19,6 +19,7 @@ from config.settings import Settings
 from config.tenants import LineChannel, Tenant
 from gateway.adapters.base import Call, Sent
 from gateway.adapters.line_outcome import fault_of, sent_ids
+from gateway.adapters.line_tokens import LineTokens
 from gateway.errors import ChannelBroken, SendAmbiguous, SendFault, SendRefused, SendRetry, TokenSpent
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
 from gateway.rendering import render_line, truncate_graphemes, utf16_len
@@ -42,6 +43,7 @@ class LineSender:
     def __init__(self, settings: Settings, timeout: aiohttp.ClientTimeout = _TIMEOUT) -> None:
         self._host = settings.line_api_base
         self._timeout = timeout
+        self._tokens = LineTokens(settings.line_api_base)
         self._starting = asyncio.Lock()
         self._sdk: Any = None
         self._client: Any = None
@@ -156,6 +158,26 @@ class LineSender:
             raise
         return (str(found[0].endpoint), bool(found[0].active)) if found else None
 
+    async def bot_id(self, tenant: Tenant, channel: str) -> str | None:
+        """The bot's own user id, which webhooks name as their destination. Raises SendFault."""
+        await self.warm()
+        found: list[Any] = []
+        await self._made(tenant, channel, "info", self._api.get_bot_info_with_http_info, found=found)
+        return str(found[0].user_id) if found else None
+
+    async def quota(self, tenant: Tenant, channel: str) -> tuple[int | None, int] | None:
+        """The month's pushes: how many there are (None: no limit) and how many are used. None where LINE's answer makes
+        no sense. Raises SendFault."""
+        await self.warm()
+        found: list[Any] = []
+        api = self._api
+        await self._made(tenant, channel, "quota", api.get_message_quota_with_http_info, found=found)
+        await self._made(tenant, channel, "quota", api.get_message_quota_consumption_with_http_info, found=found)
+        if len(found) < 2:
+            return None
+        limit = found[0].value
+        return (None if limit is None else int(limit)), int(found[1].total_usage or 0)
+
     async def test_webhook(self, tenant: Tenant, channel: str) -> str | None:
         """Has LINE call the registered address. None: it answered well; else LINE's reason. Raises SendFault."""
         await self.warm()
@@ -183,7 +205,25 @@ class LineSender:
         **options: Any,
     ) -> Sent:
         """Makes one call of the SDK's and tells its errors as ours. What it returned is put into `found`."""
-        token = _channel(tenant, channel).channel_access_token.get_secret_value()
+        settings = _channel(tenant, channel)
+        token = await self._tokens.of(settings)
+        try:
+            return await self._made_with(token, method, call, *arguments, found=found, **options)
+        except ChannelBroken:
+            if not self._tokens.refused(settings, token):
+                raise
+            token = await self._tokens.of(settings)
+        return await self._made_with(token, method, call, *arguments, found=found, **options)
+
+    async def _made_with(
+        self,
+        token: str,
+        method: str,
+        call: Callable[..., Awaitable[Any]],
+        *arguments: Any,
+        found: list[Any] | None,
+        **options: Any,
+    ) -> Sent:
         auth = {"type": "bearer", "in": "header", "key": "Authorization", "value": f"Bearer {token}"}
         options = {"_request_timeout": self._timeout, **options}
         calling = call(*arguments, _request_auth=auth, **options)

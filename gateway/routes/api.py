@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
@@ -15,6 +16,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from config.tenants import TenantStatus
 from gateway.channel_states import ChannelState
+from gateway.ledger import Month
 from gateway.metrics import Metrics
 from gateway.routes.auth import Keys
 from processors.models import iso
@@ -29,6 +31,8 @@ def build(
     ready: Callable[[], Awaitable[dict[str, Any]]],
     statuses: Callable[[], list[TenantStatus]],
     states: Callable[[Iterable[tuple[str, str]]], Awaitable[dict[tuple[str, str], ChannelState]]],
+    months: Callable[[Iterable[str]], Awaitable[dict[tuple[str, str], Month]]],
+    measure: Callable[[], Awaitable[None]],
     version: str,
 ) -> FastAPI:
     """`ready` gives `{"status": "ok" | "degraded" | "down", …}`."""
@@ -47,6 +51,7 @@ def build(
     async def page(request: Request) -> Response:
         if not _loopback(request) and keys.opens(request) is not None:
             raise HTTPException(404, "Not found")
+        await measure()
         return Response(metrics.page(), media_type="text/plain; version=0.0.4")
 
     @api.get("/api/v1/tenants", summary="Each tenant's file, state, channels and last error")
@@ -59,8 +64,9 @@ def build(
         more = len(page_rows) > limit
         shown = page_rows[:limit]
         troubles = await states((row.id, channel) for row in shown for channel in row.channels)
+        spent = await months(row.id for row in shown)
         return {
-            "items": [_public(row, troubles) for row in shown],
+            "items": [_public(row, troubles, spent) for row in shown],
             "next_cursor": shown[-1].id if more else None,
             "total": len(rows),
         }
@@ -81,7 +87,11 @@ def build(
     return api
 
 
-def _public(row: TenantStatus, troubles: Mapping[tuple[str, str], ChannelState]) -> dict[str, Any]:
+def _public(
+    row: TenantStatus,
+    troubles: Mapping[tuple[str, str], ChannelState],
+    months: Mapping[tuple[str, str], Month],
+) -> dict[str, Any]:
     channels = []
     for name, platform in row.channels.items():
         trouble = troubles.get((row.id, name))
@@ -92,6 +102,7 @@ def _public(row: TenantStatus, troubles: Mapping[tuple[str, str], ChannelState])
                 "state": trouble.trouble.value if trouble else "ok",
                 "detail": trouble.why if trouble else None,
                 "since": iso(datetime.fromtimestamp(trouble.since, UTC)) if trouble else None,
+                "month": asdict(months[row.id, name]) if (row.id, name) in months else None,
             }
         )
     return {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
@@ -15,6 +16,8 @@ import orjson
 
 from config.tenants import Tenant
 from gateway.adapters.base import Receiver
+from gateway.bot_ids import BotIds
+from gateway.channel_states import ChannelStates, Trouble
 from gateway.errors import InboxUnavailable, ReceiveFault
 from gateway.intake import Intake
 from gateway.metrics import Metrics
@@ -27,6 +30,7 @@ log = logging.getLogger(__name__)
 
 LARGEST_BODY = 1024 * 1024
 SLOWEST_BODY = 10.0  # seconds
+_DESTINATION = re.compile(rb'"destination"\s*:\s*"(U[0-9a-f]{32})"')
 RETRY_AFTER = 5  # seconds we ask a platform to wait when nothing can be kept
 
 
@@ -48,12 +52,16 @@ class Webhooks:
         receivers: Mapping[str, Receiver],
         intake: Intake,
         metrics: Metrics,
+        bot_ids: BotIds,
+        states: ChannelStates,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._tenant_of = tenant_of
         self._receivers = receivers
         self._intake = intake
         self._metrics = metrics
+        self._bot_ids = bot_ids
+        self._states = states
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,13 +89,27 @@ class Webhooks:
             received = self._receivers[platform].receive(tenant, channel, body, headers, self._clock())
         except ReceiveFault as fault:
             log.warning("webhook refused: %s", fault, extra={"tenant": tenant_id, "channel": channel})
+            await self._suspect(tenant, channel, body)
             raise Refused(fault.status, str(fault)) from fault
+        if received.destination and (why := await self._bot_ids.wrong(tenant, channel, received.destination)):
+            await self._states.met(tenant.id, channel, Trouble.SWAPPED, why)
+            raise Refused(403, "This is another channel's webhook")
+        await self._states.well(tenant.id, channel, Trouble.SWAPPED)
         try:
             await self._intake.keep(tenant, channel, received)
         except InboxUnavailable as error:
             log.error("message can't be kept: %s", error, extra={"tenant": tenant.id, "channel": channel})
             raise Refused(503, "Nothing can be kept just now") from error
         return 200
+
+    async def _suspect(self, tenant: Tenant, channel: str, body: bytes) -> None:
+        """A webhook whose signature is wrong may well be another of our channels': its URL was pasted into the wrong
+        console. Nobody vouches for such a body, so this only tells the operator."""
+        found = _DESTINATION.search(body)
+        owner = self._bot_ids.owner(found[1].decode()) if found else None
+        if owner not in (None, f"{tenant.id}/{channel}"):
+            why = f"webhooks of {owner} arrive here: its webhook URL is this channel's"
+            await self._states.met(tenant.id, channel, Trouble.SWAPPED, why)
 
 
 async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:

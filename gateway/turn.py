@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -21,6 +22,7 @@ from gateway.events import Events
 from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite, event_of
 from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
+from gateway.media import Media
 from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
 from gateway.moment import Change, Delivery, Done, Moment, Settler, unchanged
 from gateway.outbox import ClaimLost, Courier, Outbox, encode
@@ -38,13 +40,22 @@ from memory.session import append, kept_for, note_event, worth_saving
 from memory.short_term import codec, lua
 from processors.event_processor import EventProcessor
 from processors.language import answer_language
-from processors.models import MemoryEvent
+from processors.models import EventType, MemoryEvent
 
 log = logging.getLogger(__name__)
 
+# Of these a confident local answer is not checked with the model. Small talk goes there once, for its reply.
+_TRUSTED: Mapping[str, Collection[EventType]] = {
+    "always": (EventType.GENERIC_EVENT,),
+    "when_unsure": tuple(EventType),
+    "never": (),
+}
 CLASSIFY_AFTER = 10.0  # seconds a finished answer waits for its message's classification
 TYPING_AFTER = 0.5  # seconds before the typing sign shows: instant answers need none
 TYPING_EVERY = 4.5  # seconds: Telegram's sign lasts five
+
+
+Attaching = asyncio.Task[Sequence[InboundMessage]]
 
 
 class UnknownTenant(Exception):
@@ -64,6 +75,7 @@ class Turn:
         responder: Responder,
         processors: PerTenant[EventProcessor],
         events: Events,
+        media: Media,
         settlers: Sequence[Settler],
         manager: MemoryManager,
         holders: Mapping[str, Holder],
@@ -85,12 +97,13 @@ class Turn:
         self._responder = responder
         self._processors = processors
         self._events = events
+        self._media = media
         self._settlers = settlers
         self._manager = manager
         self._openings = manager.openings
         self._longterm = manager.longterm
         self._transcripts = manager.transcripts
-        self._remember = manager.remember
+        self._remember = manager.saving
         self._enable_memory = enable_memory
         self._clock = clock
 
@@ -106,7 +119,8 @@ class Turn:
         done = await self._settled(moment)
         off_record = done is not None and done.silent
         acknowledging = asyncio.create_task(self._acknowledge(moment))
-        classifying = asyncio.create_task(self._classify(moment, off_record))
+        attaching = asyncio.create_task(self._attach(moment, done))
+        classifying = asyncio.create_task(self._classify(moment, attaching, off_record))
         try:
             outbox = self._patience.opened(claim)
             dead: str | None = None
@@ -117,7 +131,9 @@ class Turn:
                     outbox = await self._apologise(claim, moment, outbox)
             else:
                 if outbox.thinking:
-                    answer = done.answer if done else await self._patience.during(claim, moment, outbox, self._answer)
+                    answer = done.answer if done else await self._patience.during(
+                        claim, moment, outbox, partial(self._answer, attaching)
+                    )
                     outbox = self._patience.pack(moment, outbox, answer or Answer(""))
                     outbox.flying = bool(moment.last.extra.get(BEGUN))
                 match await self._patience.step(claim, tenant, outbox):
@@ -136,11 +152,13 @@ class Turn:
             event = await self._event(claim, moment, classifying, outbox)
             await acknowledging
         finally:
-            classifying.cancel()
-            acknowledging.cancel()
+            for task in (attaching, classifying, acknowledging):
+                task.cancel()
         if not remembers or (done and off_record and done.change is unchanged):
             await self._inbox.finish(claim, None, dead, carry)
             return
+        if attaching.done() and not attaching.cancelled():
+            messages = list(attaching.result())
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
         await self._keep(claim, tenant, messages, written, event)
@@ -185,15 +203,24 @@ class Turn:
         written = chosen or answer_language("\n".join(filter(None, map(_own_words, messages))), previous)
         return "en" if tenant.speaks(written) == "en" else "th"
 
-    async def _answer(self, moment: Moment) -> Answer:
+    async def _attach(self, moment: Moment, done: Done | None) -> Sequence[InboundMessage]:
+        """The messages with what they bring besides words; of a settled turn nobody looks at it."""
+        if done is not None:
+            return moment.messages
+        access = access_of(moment.tenant, moment.agent)
+        return await self._media.attach(moment.tenant, moment.agent, moment.ref, moment.messages, access)
+
+    async def _answer(self, attaching: Attaching, moment: Moment) -> Answer:
         tenant, last = moment.tenant, moment.last
         if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
             return Answer(text("stale", moment.language))
+        messages = await asyncio.shield(attaching)
         memory = await self._known(moment)
         question = Question(
             tenant=tenant,
             agent=moment.agent,
-            messages=moment.messages,
+            messages=messages,
+            images=await self._media.shown(moment.ref, messages) if moment.agent.vision else (),
             language=moment.language,
             context=context.build(moment.session, memory, max_recent_messages=2 * tenant.memory.max_turns),
             now=moment.now,
@@ -226,9 +253,8 @@ class Turn:
                 await self._senders[target.platform].typing(tenant, target)
             await asyncio.sleep(TYPING_EVERY)
 
-    async def _classify(self, moment: Moment, off_record: bool) -> MemoryEvent | None:
-        words = record.words(moment.messages)
-        if off_record or not words:
+    async def _classify(self, moment: Moment, attaching: Attaching, off_record: bool) -> MemoryEvent | None:
+        if off_record or not (words := record.words(await asyncio.shield(attaching))):
             return None
         access = access_of(moment.tenant, moment.agent)
         session = moment.session
@@ -243,6 +269,7 @@ class Turn:
             timestamp=moment.now,
             access=access,
             ask=access.api_key is not None and moment.tenant.understanding.policy != "never",
+            trusted=_TRUSTED[moment.tenant.understanding.policy],
         )
 
     async def _event(

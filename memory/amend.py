@@ -7,13 +7,16 @@ several pieces. What somebody said in a group bears `sender`, whose long-term me
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from memory import history
+from memory.episodes import Episode
+from memory.facts import attributes, without_keys, without_sources
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.surrogates import without_surrogates
 from processors.models import Language, MemoryEvent
-from processors.payload import attributes_from
+from processors.personal import lasting
 
 SOURCES = "sources"  # in an event's payload: the ids of all messages it was made of, where they are several
 
@@ -95,25 +98,40 @@ def in_longterm(
     `keep_gist`: the messages are of a session that has not ended yet, so no gist was made of them.
     """
     gone = [event for event in memory.events if is_of(event, message_ids)]
-    if not gone and instead is None and keep_gist:
+    facts = without_sources(memory.facts, message_ids)
+    if not gone and instead is None and keep_gist and facts == memory.facts:
         return memory
     events = [event for event in memory.events if event not in gone]
     if instead is not None and all(event.event_id != instead.event_id for event in events):
         at = next((n for n, event in enumerate(events) if event.timestamp > instead.timestamp), len(events))
         events.insert(at, instead)
-    attributes = _attributes(memory.attributes, gone, events)
-    if instead is not None:
-        attributes |= {name: value for name, value in attributes_from(instead).items() if name not in attributes}
+    view = _attributes(attributes(facts), gone, events)
+    told = lasting(instead).holds if instead is not None else {}
+    view |= {name: value for name, value in told.items() if name not in view}
+    now = max((event.timestamp for event in (*gone, *events)), default=datetime.min.replace(tzinfo=UTC))
+    facts = without_keys(facts, view, now)
+    episodes = [_untold(episode, message_ids) for episode in memory.episodes]
     summary = history.anew(memory, events, _language(events), keep_gist=keep_gist)
-    return memory.model_copy(update={"events": events, "attributes": attributes, "history_summary": summary})
+    known = {"facts": facts, "attributes": attributes(facts), "episodes": episodes}
+    return memory.model_copy(update={"events": events, "history_summary": summary, **known})
+
+
+def _untold(episode: Episode, message_ids: Collection[str]) -> Episode:
+    """The episode without these messages, and without what was made of them."""
+    left = [line for line in episode.conversation if line.get("message_id") not in message_ids]
+    if len(left) == len(episode.conversation):
+        return episode
+    first = next((line["message"] for line in left if line["role"] == "user"), "")
+    trigger = {**episode.trigger, "input": first}
+    return episode.model_copy(update={"conversation": left, "trigger": trigger, "summary": ""})
 
 
 def _attributes(known: dict[str, Any], gone: Sequence[MemoryEvent], left: Sequence[MemoryEvent]) -> dict[str, Any]:
     """Without the values that only those events had told. What was replaced by them comes back if it is still known."""
-    told = [attributes_from(event) for event in left]
+    told = [lasting(event).holds for event in left]
     out = dict(known)
     for event in gone:
-        for name, value in attributes_from(event).items():
+        for name, value in lasting(event).holds.items():
             others = [one[name] for one in told if name in one]
             if isinstance(value, list) and isinstance(out.get(name), list):
                 again = [item for other in others if isinstance(other, list) for item in other]

@@ -62,3 +62,11 @@ class MemoryConfig(BaseModel):
     @property
     def transcripts(self) -> Path:
         return self.transcripts_path or self.lm_base_path.parent / "transcripts"
+
+    @property
+    def media(self) -> Path:
+        return self.lm_base_path.parent / "media"
+
+    @property
+    def archive(self) -> Path:
+        return self.lm_base_path.parent / "archive"

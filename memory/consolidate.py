@@ -1,54 +1,198 @@
-"""What happens when a session ends: what it was about goes into long-term memory."""
+"""What happens when a session ends: what it was about, and what it told of the person, goes into long-term memory."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
-from memory import history
-from memory.models import Message, ShortTermMemory
-from memory.protocols import LongTerm
+from memory import facts, history, person
+from memory.episodes import Episode, made_of
+from memory.errors import LongTermUnavailable
+from memory.facts import Fact
+from memory.keys import ConversationRef
+from memory.models import Changes, LongTermMemory, Message, ShortTermMemory
+from memory.protocols import LongTerm, Transcripts
+from processors.extraction import Found, Reading, read
 from processors.models import EventType, Language
-from processors.summary import summarise_session
+from processors.personal import personal
 
-# Tenant, messages, the gist before, language: the gist. Falls back on its own when no language model answers.
-AskForGist = Callable[[str, Sequence[Message], str, Language | None], Awaitable[str]]
+log = logging.getLogger(__name__)
+
+# Tenant, messages, the gist before, what is known by key, language: what it comes to. Never raises for a model.
+Reader = Callable[[str, Sequence[Message], str, Mapping[str, Any], Language | None], Awaitable[Reading]]
+
+MAX_TRIES = 5  # of reading a session that the model could not read
+_LONGEST = 1000  # messages of a session that are read
 
 
 class Consolidation:
-    """Events and attributes were saved as they came; here the session's gist joins the history summary, and the journal
-    is folded in. Doing it twice for one session, also from two processes at once, changes nothing more.
+    """Events and plain facts were saved as they came; here the session becomes an episode, its gist joins the history
+    summary, what the model found joins the facts, and the journal is folded in. Doing it twice for one session, also
+    from two processes at once, changes nothing more.
 
-    `ask` asks a language model; without it the gist is told from the messages themselves.
+    `read_session` asks a language model; without it the gist is told from the messages themselves. A session that it
+    could not read stays an episode that is to be read again with the next one that ends.
     """
 
-    def __init__(self, longterm: LongTerm, *, ask: AskForGist | None = None) -> None:
+    def __init__(
+        self, longterm: LongTerm, transcripts: Transcripts | None = None, *, read_session: Reader | None = None
+    ) -> None:
         self._longterm = longterm
-        self._ask = ask
+        self._transcripts = transcripts
+        self._read = read_session
 
     async def end(self, session: ShortTermMemory, now: datetime, *, in_a_hurry: bool = False) -> None:
-        """`in_a_hurry`: a customer waits, so no language model is asked.
+        """`in_a_hurry`: a customer waits, so no language model is asked; it reads this session with the next.
 
         Raises LongTermUnavailable; the session is then still to be consolidated.
         """
         tenant, user = session.tenant_id, session.user_id
         memory = await self._longterm.load(tenant, user)
         if _has_something(session):
-            language = _language(session)
-            before = history.gist_of(memory) if memory else ""
-            if self._ask is None or in_a_hurry:
-                gist = await summarise_session(None, None, session.history, before, language)
-            else:
-                gist = await self._ask(tenant, session.history, before, language)
-            if gist and gist != before:
-                await self._longterm.save_events(
-                    tenant, user, (), history_summary=lambda current: history.with_gist(current, gist)
-                )
+            messages = await self._said(session)
+            episode = _episode(session, messages, understood=self._read is None)
+            known = next((one for one in memory.episodes if one.id == episode.id), None) if memory else None
+            if known is None:
+                await self._end(episode, memory, in_a_hurry, _language(session), tenant, user, now)
+        if self._read is not None and not in_a_hurry:
+            await self._read_again(tenant, user)
         await self.fold(tenant, user, now)
 
     async def fold(self, tenant: str, user: str, now: datetime) -> None:
         """Of a session that nobody can read any more: what was saved of it goes into the file all the same."""
         await self._longterm.compact(tenant, user, now)
+
+    async def _end(
+        self,
+        episode: Episode,
+        memory: LongTermMemory | None,
+        in_a_hurry: bool,
+        language: Language | None,
+        tenant: str,
+        user: str,
+        now: datetime,
+    ) -> None:
+        before = history.gist_of(memory) if memory else ""
+        # No lock and no snapshot is held while the language model thinks.
+        reading = await self._ask(tenant, episode, memory, before, language, hurry=in_a_hurry)
+        done = episode.model_copy(
+            update={
+                "summary": reading.summary,
+                "understood": self._read is None or (reading.understood and not in_a_hurry),
+                "tries": 0 if in_a_hurry else 1,
+            }
+        )
+        spoken = sum(line["role"] == "user" for line in episode.conversation)
+
+        def decide(current: LongTermMemory) -> Changes:
+            if any(one.id == done.id for one in current.episodes):  # another process was faster
+                return Changes()
+            gist = reading.summary
+            if reading.by_rules:
+                gist = history.rolled(history.gist_of(current), gist)
+            return Changes(
+                facts=_learned(current.facts, episode.conversation, reading.facts, now),
+                episodes=(done,),
+                person=person.seen(current.person, user, episode.ended_at, messages=spoken, ended=True),
+                history_summary=history.with_gist(current, gist) if gist else None,
+            )
+
+        await self._longterm.change(tenant, user, decide)
+
+    async def _read_again(self, tenant: str, user: str) -> None:
+        """Episodes that no model has read yet, the oldest first, until one can't be read."""
+        memory = await self._longterm.load(tenant, user)
+        for episode in memory.episodes if memory else ():
+            if episode.understood or not episode.conversation:
+                continue
+            if episode.tries >= MAX_TRIES:
+                log.error("a session stays unread after %d tries", episode.tries)
+                continue
+            reading = await self._ask(tenant, episode, memory, "", None)
+            done = episode.model_copy(
+                update={
+                    "understood": reading.understood,
+                    "tries": episode.tries + 1,
+                    "summary": reading.summary if reading.understood else episode.summary,
+                }
+            )
+
+            def decide(current: LongTermMemory, done: Episode = done, reading: Reading = reading) -> Changes:
+                if not any(one.id == done.id and not one.understood for one in current.episodes):
+                    return Changes()
+                at = done.ended_at
+                return Changes(facts=_learned(current.facts, done.conversation, reading.facts, at), episodes=(done,))
+
+            await self._longterm.change(tenant, user, decide)
+            if not reading.understood:
+                break
+
+    async def _ask(
+        self,
+        tenant: str,
+        episode: Episode,
+        memory: LongTermMemory | None,
+        before: str,
+        language: Language | None,
+        *,
+        hurry: bool = False,
+    ) -> Reading:
+        known = facts.attributes(memory.facts) if memory else {}
+        if self._read is None or hurry:
+            return await read(None, None, episode.conversation, "", known, language)
+        return await self._read(tenant, episode.conversation, before, known, language)
+
+    async def _said(self, session: ShortTermMemory) -> list[Message]:
+        """All of the session, also what has left its window."""
+        if self._transcripts is None:
+            return session.history
+        ref = ConversationRef(session.tenant_id, session.user_id, session.agent, session.conversation_id)
+        try:
+            said = await self._transcripts.tail(ref, _LONGEST)
+        except LongTermUnavailable:
+            return session.history
+        before = {line["message_id"] for line in session.carried if "message_id" in line}
+        start = next((at + 1 for at in reversed(range(len(said))) if said[at].get("message_id") in before), 0)
+        own = {line.get("message_id") for line in said[start:]}
+        missing = [line for line in session.history if line.get("message_id") not in own or "message_id" not in line]
+        lines = [line for line in said[start:] if line["message"].strip()] + missing
+        return sorted(lines, key=lambda line: line.get("timestamp") or "") if missing else lines
+
+
+def _learned(known: Sequence[Fact], messages: Sequence[Message], found: Sequence[Found], now: datetime) -> list[Fact]:
+    """What is to be stored: plain sentences first, then what the model read. Each says which message it is from."""
+    changed: list[Fact] = []
+    for line in messages:
+        if line["role"] == "user":
+            told = personal(line["message"])
+            at, source = _time(line, now), line.get("message_id")
+            changed = facts.upserted(changed, facts.heard(facts.upserted(known, changed), told, at, source))
+    for one in found:
+        line = messages[one.message]
+        at, source = _time(line, now), line.get("message_id")
+        current = facts.upserted(known, changed)
+        if one.ended:
+            changed = facts.upserted(changed, facts.taken_back(current, one.key, one.value, at))
+            continue
+        fact = facts.new(
+            now=at, key=one.key, value=one.value, text=one.text, type=one.type, confidence=one.confidence, source=source
+        )
+        changed = facts.upserted(changed, facts.merge(current, fact).changed)
+    return changed
+
+
+def _episode(session: ShortTermMemory, messages: Sequence[Message], *, understood: bool) -> Episode:
+    return made_of(
+        session.session_id,
+        session.created_at,
+        messages,
+        agent=session.agent,
+        conversation_id=session.conversation_id,
+        last_intent=session.last_intent,
+        understood=understood,
+    )
 
 
 def _has_something(session: ShortTermMemory) -> bool:
@@ -60,3 +204,11 @@ def _has_something(session: ShortTermMemory) -> bool:
 def _language(session: ShortTermMemory) -> Language | None:
     language = session.variables.get("preferred_language")
     return language if language in ("th", "en", "mixed") else None
+
+
+def _time(line: Message, otherwise: datetime) -> datetime:
+    try:
+        moment = datetime.fromisoformat(line["timestamp"])
+    except (KeyError, TypeError, ValueError):
+        return otherwise
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

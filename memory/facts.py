@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 from memory.surrogates import without_surrogates
 from memory.wording import core, key_form, negated, slug
 from processors.models import iso
+from processors.personal import Told
 
 
 class FactType(StrEnum):
@@ -58,6 +59,8 @@ DEFAULT_PRIORITY = {
     FactType.CORRECTION: Priority.HIGH,
     FactType.SELF_KNOWLEDGE: Priority.MEDIUM,
 }
+MANY = frozenset({"allergies", "likes", "dislikes"})  # a person can have several of: always lists
+_OBSERVED = ("preferred_language", "current_topic")  # shown by every message: showing it again confirms nothing
 _NARROW_TO_WIDE = list(Scope)
 _KEPT_SOURCES = 20
 _TYPES = {
@@ -190,6 +193,8 @@ def _made(
     source: str | None = None,
     pinned: bool = False,
 ) -> Fact:
+    if key_form(key) in MANY and not isinstance(value, list):
+        value = [value]
     value, text, key = _json(value), without_surrogates(text), without_surrogates(key)
     kind = fact_type(type) if type else _TYPES.get(key, FactType.FACT)
     return Fact(
@@ -278,6 +283,44 @@ def from_attributes(
         merged = merge(upserted(facts, changed.values()), _made(now, key, value, source=source))
         changed |= {one.id: one for one in merged.changed}
     return list(changed.values())
+
+
+def heard(facts: Sequence[Fact], told: Told, now: datetime, source: str | None = None) -> list[Fact]:
+    """What is to be stored of what somebody said of themselves: what holds now, what holds no longer. Who dislikes
+    something likes it no more, and the other way round."""
+    over = {key: list(items) for key, items in told.over.items()}
+    for key, counterpart in (("likes", "dislikes"), ("dislikes", "likes")):
+        over.setdefault(counterpart, []).extend(told.holds.get(key, ()))
+    changed: list[Fact] = []
+    for key, items in over.items():
+        for item in items:
+            changed = upserted(changed, taken_back(upserted(facts, changed), key, item, now))
+    view = attributes(facts)
+    holds = {key: value for key, value in told.holds.items() if key not in _OBSERVED or view.get(key) != value}
+    return upserted(changed, from_attributes(upserted(facts, changed), holds, now, source))
+
+
+def without_sources(facts: Sequence[Fact], gone: Collection[str]) -> list[Fact]:
+    """Without what these messages alone said; what had given way to it holds again."""
+    kept = []
+    for one in facts:
+        left = one.sources - set(gone)
+        if one.sources and not left:
+            continue
+        if left != one.sources:
+            source = one.source if one.source in left else next(name for name in one.also_from if name in left)
+            also = [name for name in one.also_from if name in left and name != source]
+            one = one.with_(source=source, also_from=also)
+        kept.append(one)
+    removed = {one.id for one in facts} - {one.id for one in kept}
+    holding = {(one.scope, key_form(one.key)) for one in kept if one.current}
+    out: list[Fact] = []
+    for one in reversed(kept):  # of several that gave way, the newest holds again
+        if one.superseded_by in removed and (one.scope, key_form(one.key)) not in holding:
+            holding.add((one.scope, key_form(one.key)))
+            one = one.with_(superseded_by=None, times_contradicted=max(0, one.times_contradicted - 1))
+        out.append(one)
+    return out[::-1]
 
 
 def settled(facts: Sequence[Fact], view: Mapping[str, Any], now: datetime) -> list[Fact]:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from memory.models import LongTermMemory
 from processors.models import Language, MemoryEvent
-from processors.summary import summarise_events
+from processors.summary import LONGEST, summarise_events
 
+_BETWEEN = " · "
 COUNTED = 100  # events, the newest, that the summary is made from: so that its cost does not grow with a history
 
 
@@ -25,6 +26,16 @@ def with_gist(memory: LongTermMemory, gist: str) -> str:
     """The summary now that a session has ended."""
     told, _ = _parts(memory, len(memory.events))
     return _joined(told, gist)
+
+
+def rolled(before: str, gist: str) -> str:
+    """The gist with the one before it, where no model could make one of both: the oldest part gives way, whole parts
+    at a time. The episodes keep each on its own."""
+    parts = [part for part in (*before.split(_BETWEEN), gist) if part]
+    parts = list(dict.fromkeys(parts))
+    while len(parts) > 1 and sum(map(len, parts)) + len(_BETWEEN) * (len(parts) - 1) > LONGEST:
+        parts.pop(0)
+    return _BETWEEN.join(parts)
 
 
 def anew(memory: LongTermMemory, events: Sequence[MemoryEvent], language: Language | None, *, keep_gist: bool) -> str:

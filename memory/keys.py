@@ -111,3 +111,13 @@ def tenant_file(base: Path, tenant: str) -> Path:
 def transcript_dir(base: Path, tenant: str, user: str) -> Path:
     """`<base>/<tenant>/<user>/`; `base` is `DATA_DIR/transcripts`."""
     return base / check_tenant(tenant) / escape(user)
+
+
+def archive_file(base: Path, tenant: str, user: str) -> Path:
+    """What pruning removed of a person; `base` is `DATA_DIR/archive`."""
+    return base / check_tenant(tenant) / f"{escape(user)}.jsonl"
+
+
+def media_dir(base: Path, tenant: str, user: str) -> Path:
+    """`<base>/<tenant>/<user>/`; `base` is `DATA_DIR/media`."""
+    return base / check_tenant(tenant) / escape(user)

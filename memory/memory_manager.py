@@ -7,17 +7,21 @@ import logging
 import random
 import uuid
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from memory import context, parts
 from memory.amendments import Amendments
+from memory.archive import Archive
 from memory.cleanup import Cleanup
 from memory.config import MemoryConfig, MemoryRules
-from memory.consolidate import AskForGist, Consolidation
+from memory.consolidate import Consolidation, Reader
 from memory.errors import LongTermUnavailable, MemoryFault, SessionConflict, SessionsUnavailable
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
+from memory.knowing import Knowing
+from memory.knowledge import Knowledge
+from memory.media import MediaFiles
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.openings import Openings
 from memory.protocols import Analyst, LongTerm, Sessions, Transcripts
@@ -31,10 +35,10 @@ log = logging.getLogger(__name__)
 _TRIES = 50  # saves of one session against writers in other processes; those of this process wait for each other
 
 
-class MemoryManager:
+class MemoryManager(Knowing):
     """With a configuration alone it makes its own stores and processor (`memory.parts`); each can be given.
 
-    `rules` gives a tenant's own rules, `ask_for_gist` asks a tenant's language model what a session was about; `clock`
+    `rules` gives a tenant's own rules, `read_session` asks a tenant's language model what a session told; `clock`
     gives aware times. No call but `forget` raises because Redis or the disk is away: it goes on with a
     minimal session, and with what could be read.
     """
@@ -48,7 +52,7 @@ class MemoryManager:
         transcripts: Transcripts | None = None,
         processor: Analyst | None = None,
         rules: Callable[[str], MemoryRules] | None = None,
-        ask_for_gist: AskForGist | None = None,
+        read_session: Reader | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._config = config
@@ -60,11 +64,16 @@ class MemoryManager:
         self.sessions = sessions or parts.make_sessions(config)
         self.longterm = longterm or parts.make_longterm(config, self._rules, clock)
         self.transcripts = transcripts or parts.make_transcripts(config, clock)
-        self.remember = Remember(self.longterm)
-        consolidation = Consolidation(self.longterm, ask=ask_for_gist or parts.make_gist(config, self._model))
+        self.media = MediaFiles(config.media)
+        self.saving = Remember(self.longterm)
+        self.knowledge = Knowledge(self.longterm)
+        self.archive = Archive(config.archive)
+        consolidation = Consolidation(
+            self.longterm, self.transcripts, read_session=read_session or parts.make_reader(config, self._model)
+        )
         self.openings = Openings(self.longterm, self.transcripts, consolidation, self._rules)
-        self._cleanup = Cleanup(self.sessions, consolidation, self.remember, self.transcripts)
-        self._amendments = Amendments(self.sessions, self.longterm, self.transcripts, self.remember, self._rules, clock)
+        self._cleanup = Cleanup(self.sessions, consolidation, self.saving, self.transcripts)
+        self._amendments = Amendments(self.sessions, self.longterm, self.transcripts, self.saving, self._rules, clock)
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
 
     async def get_or_create_session_context(
@@ -183,22 +192,28 @@ class MemoryManager:
         """Removes what was said more than `days` ago; the number of messages removed."""
         return await self._cleanup.transcripts(self._clock(), days, tenant_id)
 
+    async def prune_media(self, tenant_id: str, days: int) -> int:
+        """Removes what was sent besides words more than `days` ago; the number of files removed. Raises MemoryFault."""
+        return await self.media.prune(tenant_id, self._clock() - timedelta(days=days))
+
     async def forget(self, tenant_id: str, user_id: str) -> dict[str, Any]:
         """Removes a person from everything that is kept here. The receipt counts what was removed: `sessions`,
-        `waiting_events`, `longterm_files`, `events`, `attributes`, `transcript_messages`.
+        `waiting_events`, `longterm_files`, `events`, `attributes`, `transcript_messages`, `media_files`.
 
         Raises MemoryFault when a store could not be reached: every other one is done, and it must be asked for again.
         """
         receipt: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id}
         failed: list[MemoryFault] = []
-        receipt["waiting_events"] = self.remember.drop(tenant_id, user_id)
+        receipt["waiting_events"] = self.saving.drop(tenant_id, user_id)
         try:  # the live session first: nobody writes on from it what is removed next
             receipt["sessions"] = await self.sessions.forget(tenant_id, user_id)
         except SessionsUnavailable as error:
             failed.append(error)
         try:
             receipt |= await self.longterm.forget(tenant_id, user_id)
+            receipt["archived"] = await self.archive.forget(tenant_id, user_id)
             receipt["transcript_messages"] = await self.transcripts.forget(tenant_id, user_id)
+            receipt["media_files"] = await self.media.forget(tenant_id, user_id)
         except LongTermUnavailable as error:
             failed.append(error)
         if failed:
@@ -237,7 +252,7 @@ class MemoryManager:
         await self._change(ref, rejoined)
 
     async def close(self) -> None:
-        await self.remember.flush()
+        await self.saving.flush()
         await self.longterm.close()
         await self.sessions.close()
         if self._model is not None:
@@ -305,8 +320,8 @@ class MemoryManager:
         main = ref.agent == DEFAULT_AGENT and ref.conversation == MAIN
         name = entry["message_id"] if main else f"{ref.agent}/{ref.conversation}/{entry['message_id']}"
         event = event.model_copy(update={"event_id": name, "timestamp": now})
-        if worth_saving(event, self._rules(ref.tenant).importance_threshold):
-            await self.remember.save(ref.tenant, ref.user, [event])
+        worth = worth_saving(event, self._rules(ref.tenant).importance_threshold)
+        await self.saving.save(ref.tenant, ref.user, [event] if worth else (), heard=() if worth else [event])
         return event
 
     async def _write_down(self, ref: ConversationRef, entry: Message) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory.config import MemoryConfig, MemoryRules
-from memory.consolidate import AskForGist
+from memory.consolidate import Reader
 from memory.long_term.json_files import JsonFiles
 from memory.models import Message
 from memory.protocols import Analyst, LongTerm, Sessions, Transcripts
 from memory.short_term.in_process import InProcessSessions
 from memory.transcripts import TranscriptFiles
-from processors.llm import Access
+from processors.extraction import Reading, read
+from processors.llm import Access, ChatModel
 from processors.models import Language
-from processors.summary import summarise_session
 
 if TYPE_CHECKING:
     from processors.openrouter import OpenRouter
@@ -64,14 +64,22 @@ def make_processor(config: MemoryConfig, model: OpenRouter | None) -> Analyst:
     return EventProcessor(config.openrouter_api_key, config.openrouter_model, config.openrouter_base_url, llm=model)
 
 
-def make_gist(config: MemoryConfig, model: OpenRouter | None) -> AskForGist | None:
+def make_reader(config: MemoryConfig, model: OpenRouter | None) -> Reader | None:
     if model is None:
         return None
     access = Access(
         api_key=config.openrouter_api_key, base_url=config.openrouter_base_url, model=config.openrouter_model
     )
+    return reader(lambda _: (model, access))
 
-    async def ask(tenant: str, messages: Sequence[Message], before: str, language: Language | None) -> str:
-        return await summarise_session(model, access, messages, before, language)
 
-    return ask
+def reader(model_of: Callable[[str], tuple[ChatModel, Access]]) -> Reader:
+    """Reads sessions with each tenant's own model."""
+
+    async def read_session(
+        tenant: str, messages: Sequence[Message], before: str, known: Mapping[str, Any], language: Language | None
+    ) -> Reading:
+        model, access = model_of(tenant)
+        return await read(model, access, messages, before, known, language)
+
+    return read_session

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from typing import Any
 
-from memory import amend, history
+from memory import amend, facts, history
 from memory.errors import LongTermUnavailable
-from memory.long_term.document import with_attributes
+from memory.facts import Fact
+from memory.models import Changes, LongTermMemory
 from memory.protocols import LongTerm
 from processors.models import Language, MemoryEvent
-from processors.payload import attributes_from
+from processors.personal import lasting
 
 log = logging.getLogger(__name__)
 
@@ -29,20 +29,19 @@ class Remember:
         self._longterm = longterm
         self._pending: dict[tuple[str, str], list[MemoryEvent]] = {}
 
-    async def save(self, tenant: str, user: str, events: Sequence[MemoryEvent]) -> bool:
-        """Saves the events and what they tell of the person; False: they wait for the disk.
-        Events that are saved already change nothing."""
+    async def save(
+        self, tenant: str, user: str, events: Sequence[MemoryEvent], *, heard: Sequence[MemoryEvent] = ()
+    ) -> bool:
+        """Saves the events and what they tell of the person; of those only `heard`, what they tell. False: the events
+        wait for the disk. Events that are saved already change nothing."""
         key = (tenant, user)
         waiting = self._pending.get(key, [])  # they stay there until they are saved: this call may be cancelled
         batch = [*waiting, *events]
-        if not batch:
+        heard = [event for event in heard if _tells(event)]
+        if not batch and not heard:
             return True
         try:
-            known = await self._longterm.load(tenant, user)
-            ids = {event.event_id for event in known.events if event.event_id} if known else set()
-            new = [event for event in batch if event.event_id not in ids]
-            if new:
-                await self._write(tenant, user, new)
+            await self._longterm.change(tenant, user, lambda memory: _learned(memory, batch, heard))
         except LongTermUnavailable as error:
             log.error("%d events wait for long-term memory: %s", len(batch), error)
             self._keep(key, events)
@@ -51,20 +50,6 @@ class Remember:
         if still:
             self._pending[key] = still
         return True
-
-    async def _write(self, tenant: str, user: str, events: Sequence[MemoryEvent]) -> None:
-        attributes: dict[str, Any] = {}
-        for event in events:
-            attributes = with_attributes(attributes, attributes_from(event))
-        language = _language(events)
-        await self._longterm.save_events(
-            tenant,
-            user,
-            events,
-            attributes=attributes,
-            # Called under the user's lock with the memory of that moment: nobody's update is lost.
-            history_summary=lambda memory: history.with_events(memory, len(events), language),
-        )
 
     async def amend(
         self, tenant: str, user: str, message_ids: Collection[str], instead: MemoryEvent | None, *, keep_gist: bool
@@ -101,6 +86,26 @@ class Remember:
         while self.waiting() > MAX_PENDING:
             oldest = next(iter(self._pending))
             log.error("%d events are given up: too many wait for the disk", len(self._pending.pop(oldest)))
+
+
+def _tells(event: MemoryEvent) -> bool:
+    """More than a language, which every message shows."""
+    told = lasting(event)
+    return bool(told.over or told.holds.keys() - {"preferred_language"})
+
+
+def _learned(memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequence[MemoryEvent]) -> Changes:
+    ids = {event.event_id for event in memory.events if event.event_id}
+    new = [event for event in batch if event.event_id not in ids]
+    known: Sequence[Fact] = memory.facts
+    changed: list[Fact] = []
+    for event in (*new, *heard):
+        told = facts.heard(known, lasting(event), event.timestamp, event.event_id)
+        known, changed = facts.upserted(known, told), facts.upserted(changed, told)
+    if not new:
+        return Changes(facts=changed)
+    after = memory.model_copy(update={"events": [*memory.events, *new]})
+    return Changes(events=new, facts=changed, history_summary=history.with_events(after, len(new), _language(new)))
 
 
 def _language(events: Sequence[MemoryEvent]) -> Language | None:

@@ -167,7 +167,7 @@ async def test_in_a_group_it_goes_from_its_writers_memory(manager: MemoryManager
         importance_score=0.8,
         event_id="ch:e1",
     )
-    await manager.remember.save("store_001", "line:U7", [event])
+    await manager.saving.save("store_001", "line:U7", [event])
     assert await manager.retract(GROUP, "p1") is not None
     assert "0812345678" not in everything_under(tmp_path)
 
@@ -180,7 +180,7 @@ async def test_an_event_of_several_messages_goes_as_a_whole(manager: MemoryManag
         importance_score=0.8,
         event_id="ch:e1",
     )
-    await manager.remember.save(*REF[:2], [event])
+    await manager.saving.save(*REF[:2], [event])
     await manager.retract(REF, "p2")
     assert "0812345678" not in everything_under(tmp_path)
 

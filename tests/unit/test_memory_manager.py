@@ -25,6 +25,7 @@ from memory.redis_client import connect
 from memory.short_term.in_process import InProcessSessions
 from memory.short_term.redis import RedisSessions
 from processors import EventProcessor
+from processors.extraction import Reading
 from processors.models import EventType, MemoryEvent
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -80,10 +81,10 @@ class Disk(JsonFiles):
 
     full = False
 
-    async def save_events(self, *args: Any, **more: Any) -> None:
+    async def change(self, *args: Any, **more: Any) -> None:
         if self.full:
             raise LongTermUnavailable("full")
-        await super().save_events(*args, **more)
+        await super().change(*args, **more)
 
 
 @pytest.fixture
@@ -418,11 +419,11 @@ class TestCleanup:
     ) -> None:
         asked: list[tuple[str, list[str], str]] = []
 
-        async def ask(tenant: str, messages: Any, before: str, language: object) -> str:
+        async def ask(tenant: str, messages: Any, before: str, known: object, language: object) -> Reading:
             asked.append((tenant, texts(messages), before))
-            return f"gist {len(asked)}"
+            return Reading(f"gist {len(asked)}")
 
-        manager = manager_of(config, clock, scorer, ask_for_gist=ask)
+        manager = manager_of(config, clock, scorer, read_session=ask)
         await manager.add_message_to_context(TENANT, USER, "0.8 a")
         clock.pass_by(minutes=40)
         await manager.cleanup_expired_sessions()
@@ -465,6 +466,7 @@ class TestForget:
             "attributes": 1,
             "facts": 1,
             "episodes": 0,
+            "archived": 0,
             "transcript_messages": 2,
         }
         assert named(tmp_path, "*U1*") == ["line:U10", "line:U10.json"]
@@ -521,12 +523,12 @@ class TestAway:
         for n in range(3):
             session = await manager.add_message_to_context(TENANT, USER, f"0.9 {n}")
         assert len(session.history) == 3
-        assert [manager.remember.waiting(), (await known(manager)).events] == [3, []]
+        assert [manager.saving.waiting(), (await known(manager)).events] == [3, []]
         disk.full = False
         await manager.cleanup_expired_sessions()
         saved = await known(manager)
         assert [event.payload["original_message"] for event in saved.events] == ["0.9 0", "0.9 1", "0.9 2"]
-        assert [saved.attributes, manager.remember.waiting()] == [{"preferred_language": "en"}, 0]
+        assert [saved.attributes, manager.saving.waiting()] == [{"preferred_language": "en"}, 0]
 
     async def test_a_session_that_can_not_be_saved_to_disk_is_ended_by_the_next_clean_up(
         self, config: MemoryConfig, clock: Clock, scorer: Scorer

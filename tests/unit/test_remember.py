@@ -22,12 +22,12 @@ class Disk(JsonFiles):
     full = False
     slow: asyncio.Event | None = None
 
-    async def save_events(self, *args: Any, **more: Any) -> None:
+    async def change(self, *args: Any, **more: Any) -> None:
         if self.slow is not None:
             await self.slow.wait()
         if self.full:
             raise LongTermUnavailable("full")
-        await super().save_events(*args, **more)
+        await super().change(*args, **more)
 
 
 @pytest.fixture

@@ -1,0 +1,102 @@
+"""What pruning removed, kept for 30 days: one JSON line a record, one file a person."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from memory import file_locks, keys
+from memory.errors import LongTermUnavailable
+from memory.facts import Fact
+from memory.long_term.document import dump, plain
+from processors.models import iso
+
+KEPT_DAYS = 30
+
+
+class Archive:
+    """`<base>/<tenant>/<user>.jsonl`. Raises LongTermUnavailable where it can't be written or read."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+
+    async def add(self, tenant: str, user: str, facts: Sequence[Fact], now: datetime) -> None:
+        """On disk when it returns."""
+        if facts:
+            await asyncio.to_thread(self._change, tenant, user, facts, now)
+
+    async def expire(self, tenant: str, user: str, now: datetime) -> None:
+        """Drops what has lain here for longer than 30 days."""
+        await asyncio.to_thread(self._change, tenant, user, (), now)
+
+    async def load(self, tenant: str, user: str) -> list[Fact]:
+        return await asyncio.to_thread(self._load, tenant, user)
+
+    async def forget(self, tenant: str, user: str) -> int:
+        """The number of records removed."""
+        return await asyncio.to_thread(self._forget, tenant, user)
+
+    def _path(self, tenant: str, user: str) -> Path:
+        return keys.archive_file(self._base, tenant, user)
+
+    def _change(self, tenant: str, user: str, facts: Sequence[Fact], now: datetime) -> None:
+        path = self._path(tenant, user)
+        if not facts and not path.exists():
+            return
+        try:
+            with file_locks.exclusive(path.parent, path.name):
+                known = _lines(path)
+                ids = {fact.id for fact in facts}
+                oldest = iso(now - timedelta(days=KEPT_DAYS))
+                kept = [one for one in known if one["at"] >= oldest and one["fact"].get("id") not in ids]
+                if not facts and len(kept) == len(known):
+                    return
+                _write(path, [*kept, *({"at": iso(now), "fact": plain(fact)} for fact in facts)])
+        except OSError as error:
+            raise LongTermUnavailable(f"the archive {path} can't be written: {error.strerror or error}") from error
+
+    def _load(self, tenant: str, user: str) -> list[Fact]:
+        path = self._path(tenant, user)
+        try:
+            return [Fact.model_validate(one["fact"]) for one in _lines(path)]
+        except OSError as error:
+            raise LongTermUnavailable(f"the archive {path} can't be read: {error.strerror or error}") from error
+
+    def _forget(self, tenant: str, user: str) -> int:
+        path = self._path(tenant, user)
+        if not path.exists():
+            return 0
+        try:
+            with file_locks.exclusive(path.parent, path.name):
+                removed = len(_lines(path))
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise LongTermUnavailable(f"the archive {path} can't be removed: {error.strerror or error}") from error
+        return removed
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    return [orjson.loads(line) for line in raw.splitlines() if line.strip()]
+
+
+def _write(path: Path, lines: Sequence[object]) -> None:
+    if not lines:
+        path.unlink(missing_ok=True)
+        return
+    beside = path.with_suffix(".tmp")
+    descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(b"".join(dump(line) + b"\n" for line in lines))
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)

@@ -1,0 +1,244 @@
+"""What is known of a person, and what of it may be told: remembered, looked up, found, recalled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from memory import decay, facts, person, procedures, search
+from memory.episodes import Episode, Feedback
+from memory.errors import LongTermUnavailable
+from memory.facts import Fact, Merged, Scope
+from memory.models import Changes, LongTermMemory
+from memory.procedures import Procedure
+from memory.protocols import LongTerm
+from memory.wording import key_form
+
+KINDS = {"facts": "fact", "episodes": "episode", "procedures": "procedure", "events": "event"}
+_USED_AGAIN = timedelta(days=1)  # a use is written down once a day: a look must not cost a write each time
+_HOPS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What may be told to somebody: their own, their session's, their agent's, the tenant's. Nobody else's."""
+
+    facts: list[Fact]  # all scopes, history and all
+    memory: LongTermMemory | None
+    procedures: list[Procedure]
+
+    def entries(self, kinds: Iterable[str], now: datetime, min_confidence: float = 0.0) -> list[search.Entry]:
+        out: list[search.Entry] = []
+        if "fact" in kinds:
+            current = [one for one in facts.visible(self.facts) if one.confidence >= min_confidence]
+            out += map(search.of_fact, current)
+        if "episode" in kinds and self.memory:
+            out += map(search.of_episode, self.memory.episodes)
+        if "procedure" in kinds:
+            out += map(search.of_procedure, self.procedures)
+        if "event" in kinds and self.memory:
+            out += filter(None, map(search.of_event, self.memory.events))
+        return out
+
+
+class Knowledge:
+    """Every call names the tenant and the user, and sees nothing else. Raises InvalidId for ids that can't be a key and
+    LongTermUnavailable where it can't be read or written: an error is no empty answer."""
+
+    def __init__(self, longterm: LongTerm) -> None:
+        self._longterm = longterm
+
+    async def canonical(self, tenant: str, user: str) -> str:
+        """Who stands for this id now: itself, or whom it was merged into."""
+        for _ in range(_HOPS):
+            memory = await self._longterm.load(tenant, user)
+            if memory is None or memory.person is None or memory.person.merged_into is None:
+                break
+            user = memory.person.merged_into
+        return user
+
+    async def seen_by(self, tenant: str, user: str, *, agent: str = "default", session: Sequence[Fact] = ()) -> Seen:
+        memory = await self._longterm.load(tenant, await self.canonical(tenant, user))
+        shared = await self._longterm.load_shared(tenant)
+        theirs = [one for one in shared.facts if one.scope is not Scope.AGENT or one.agent == agent] if shared else []
+        known = [*session, *(memory.facts if memory else ()), *theirs]
+        return Seen(known, memory, shared.procedures if shared else [])
+
+    async def remember(
+        self, tenant: str, user: str, fact: Fact, *, overwrite: bool = True, reassert: bool = True
+    ) -> Merged:
+        """Check and insert in one step; not for facts of a session."""
+        done: list[Merged] = []
+
+        def decide(memory: LongTermMemory) -> Changes:
+            done.append(facts.merge(memory.facts, fact, overwrite=overwrite, reassert=True))
+            return Changes(facts=done[-1].changed)
+
+        if fact.scope in (Scope.AGENT, Scope.GLOBAL):
+            await self._longterm.change_shared(tenant, decide)
+        else:
+            await self._longterm.change(tenant, await self.canonical(tenant, user), decide)
+        return done[-1]
+
+    async def search(
+        self, tenant: str, user: str, query: str, now: datetime, *, limit: int = 10, kinds: Sequence[str] | None = None,
+        agent: str = "default", session: Sequence[Fact] = (),
+    ) -> list[search.Hit]:  # fmt: skip
+        """Raises ValueError for a kind that there is not."""
+        seen = await self.seen_by(tenant, user, agent=agent, session=session)
+        return search.best(query, seen.entries(kinds_of(kinds), now), limit)
+
+    async def recall(
+        self,
+        tenant: str,
+        user: str,
+        now: datetime,
+        *,
+        key: str | None = None,
+        query: str | None = None,
+        memory_type: str = "facts",
+        limit: int = 10,
+        min_confidence: float = 0.5,
+        agent: str = "default",
+        session: Sequence[Fact] = (),
+    ) -> str:
+        """In words, a line each. By `key`: the one with that key, the narrowest scope first, else those whose key is
+        like it; by `query`: what has those words; with neither: every fact. The surest facts first."""
+        seen = await self.seen_by(tenant, user, agent=agent, session=session)
+        sure = [one for one in facts.visible(seen.facts) if one.confidence >= min_confidence]
+        found: list[Fact] = []
+        lines: list[str] = []
+        if key:
+            exact = facts.narrowest(sure, key)
+            found = [exact] if exact else by_key(sure, key)[: max(0, limit)]
+        elif query:
+            kinds = KINDS if memory_type == "all" else {memory_type: kinds_of([memory_type])[0]}
+            hits = search.best(query, seen.entries(kinds.values(), now, min_confidence), limit)
+            by_id = {one.id: one for one in sure}
+            found = sorted((by_id[hit.id] for hit in hits if hit.kind == "fact"), key=lambda one: -one.confidence)
+            lines = [hit.text for hit in hits if hit.kind != "fact"]
+        else:
+            found = sure[: max(0, limit)]
+        await self.used(tenant, user, found, now)
+        lines = [*map(line, found), *lines]
+        return "\n".join(lines) if lines else f"Nothing is known about {key or query or 'this user'}."
+
+    async def used(self, tenant: str, user: str, needed: Iterable[Fact], now: datetime) -> None:
+        """Keeps what is needed from fading."""
+        ids = {one.id for one in needed if one.scope is Scope.USER and now - one.last_used_at >= _USED_AGAIN}
+        if not ids:
+            return
+
+        def decide(memory: LongTermMemory) -> Changes:
+            return Changes(facts=[one.with_(last_used_at=now) for one in memory.facts if one.id in ids])
+
+        await self._longterm.change(tenant, await self.canonical(tenant, user), decide)
+
+    async def identify(
+        self, tenant: str, user: str, now: datetime, *, display_name: str | None = None, agent: str = "default",
+        min_confidence: float = 0.5, episodes: int = 3,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Looks the person up or makes the record; `user_context` is what to tell a model of them."""
+        user = await self.canonical(tenant, user)
+        memory = await self._longterm.load(tenant, user)
+        if memory is None or memory.person is None or (display_name and memory.person.display_name != display_name):
+            await self._longterm.change(
+                tenant, user, lambda known: Changes(person=person.seen(known.person, user, now, name=display_name))
+            )
+            memory = await self._longterm.load(tenant, user)
+        if memory is None or memory.person is None:
+            raise LongTermUnavailable("what was just written can't be read")
+        known = [one for one in facts.visible(memory.facts) if one.confidence >= min_confidence]
+        known = decay.fresh(known, now)
+        last = sorted(memory.episodes, key=lambda one: one.ended_at)[-episodes:] if episodes > 0 else []
+        return {
+            "user": memory.person.model_dump(mode="json", exclude={"parts"}),
+            "preferences": {one.key: one.value for one in known},
+            "facts": [one.model_dump(mode="json", exclude_none=True) for one in known],
+            "episodes": [one.model_dump(mode="json", exclude_none=True) for one in last],
+            "user_context": in_words(memory, known, last),
+        }
+
+    async def rate(self, tenant: str, user: str, rating: int, comment: str, now: datetime, episode: str | None) -> bool:
+        """A person's opinion of an episode, the last one unless it is named; False: there is none."""
+        feedback = Feedback(rating=rating, comment=comment, at=now)
+        rated: list[Episode] = []
+
+        def decide(memory: LongTermMemory) -> Changes:
+            found = [one for one in memory.episodes if episode in (None, one.id)]
+            rated[:] = [one.model_copy(update={"feedback": feedback}) for one in found[-1:]]
+            return Changes(episodes=tuple(rated))
+
+        await self._longterm.change(tenant, await self.canonical(tenant, user), decide)
+        return bool(rated)
+
+    async def teach(self, tenant: str, procedure: Procedure) -> None:
+        def decide(memory: LongTermMemory) -> Changes:
+            known = next((one for one in memory.procedures if one.id == procedure.id), None)
+            return Changes(procedures=() if known is not None and known.enabled else (procedure,))
+
+        await self._longterm.change_shared(tenant, decide)
+
+    async def count(self, tenant: str, ids: Iterable[str], succeeded: bool, seconds: float, now: datetime) -> None:
+        """The result of a turn in which these procedures were followed."""
+        wanted = set(ids)
+
+        def decide(memory: LongTermMemory) -> Changes:
+            used = [one for one in memory.procedures if one.id in wanted]
+            return Changes(procedures=[procedures.counted(one, succeeded, seconds, now) for one in used])
+
+        if wanted:
+            await self._longterm.change_shared(tenant, decide)
+
+
+def kinds_of(kinds: Sequence[str] | None) -> list[str]:
+    """By singular or plural. Raises ValueError for others."""
+    out = [KINDS.get(kind, kind) for kind in kinds or search.KINDS]
+    if strange := [kind for kind in out if kind not in search.KINDS]:
+        raise ValueError(f"{strange[0]!r} is no kind of memory: use {', '.join(KINDS)}")
+    return out
+
+
+def by_key(known: Sequence[Fact], key: str) -> list[Fact]:
+    """Those whose key has the words of this one in it, in their order; the surest first, as they come."""
+    words = [word for word in key_form(key).split("_") if word]
+
+    def like(one: Fact) -> bool:
+        at, form = 0, key_form(one.key)
+        for word in words:
+            found = form.find(word, at)
+            if found < 0:
+                return False
+            at = found + len(word)
+        return bool(words)
+
+    return [one for one in known if like(one)]
+
+
+def line(fact: Fact) -> str:
+    return fact.text if fact.value == fact.text else f"{fact.key} = {facts.shown(fact.value)}"
+
+
+def answer(merged: Merged) -> str:
+    """What `remember` says: `Remembered: color = blue (created)`."""
+    verb = "Already known" if merged.outcome == "kept" else "Remembered"
+    return f"{verb}: {line(merged.fact)} ({merged.outcome})"
+
+
+def in_words(memory: LongTermMemory, known: Sequence[Fact], last: Sequence[Episode]) -> str:
+    who = memory.person
+    name = (who.display_name if who else None) or memory.attributes.get("name")
+    lines = [f"User: {name} ({memory.user_id})" if name else f"User: {memory.user_id}"]
+    lines += [f"- {line(one)}" for one in known]
+    lines += [f"Earlier: {one.started_at:%Y-%m-%d} {one.text}" for one in last]
+    return "\n".join(lines)
+
+
+def trigger_user(trigger: Mapping[str, Any] | str) -> str:
+    """The canonical id in a trigger's payload, or the id itself. Raises ValueError where there is none."""
+    user = trigger if isinstance(trigger, str) else person.user_of(trigger)
+    if not user:
+        raise ValueError("the trigger names no user: give user_id, or a channel and an id there")
+    return user

@@ -125,6 +125,10 @@ class Agent(_Model):
     """`user` for models that ignore the system role."""
     max_tool_rounds: int = Field(default=3, ge=0, le=20)
     vision: bool = False
+    """true: the model can see, and is shown customers' photos."""
+    hearing: Words | None = None
+    """A speech model, such as `openai/whisper-1`: voice messages are read out to it at llm.base_url. Left out: they are
+    kept, but not understood."""
     temperature: float | None = Field(default=None, ge=0, le=2)
 
 

@@ -44,6 +44,7 @@ from memory.redis_client import connect
 
 if TYPE_CHECKING:
     from gateway.cleanup import Cleanup
+    from gateway.media import Fetcher
     from gateway.patience import Holder, Times
     from gateway.turn import Turn
     from memory.memory_manager import MemoryManager
@@ -219,6 +220,20 @@ def senders_of(settings: Settings, stack: AsyncExitStack) -> dict[str, Sender]:
     return senders
 
 
+def fetchers_of(settings: Settings, senders: Mapping[str, Sender]) -> dict[str, Fetcher]:
+    """The ways to what customers send besides words, where the platform's sender is at hand."""
+    from gateway.adapters.downloads import LineContent, TelegramFiles
+    from gateway.adapters.line_sender import LineSender
+    from gateway.adapters.telegram_sender import TelegramSender
+
+    fetchers: dict[str, Fetcher] = {}
+    if isinstance(line := senders.get("line"), LineSender):
+        fetchers["line"] = LineContent(settings, line)
+    if isinstance(telegram := senders.get("telegram"), TelegramSender):
+        fetchers["telegram"] = TelegramFiles(settings, telegram)
+    return fetchers
+
+
 def turn_of(
     settings: Settings,
     tenants: Tenants,
@@ -236,6 +251,7 @@ def turn_of(
 ) -> Turn:
     from gateway.commands import Commands
     from gateway.events import Events
+    from gateway.media import Media
     from gateway.patience import Presses, Times
     from gateway.per_tenant import PerTenant
     from gateway.rate_limit import RateLimit
@@ -245,6 +261,7 @@ def turn_of(
     from gateway.takeover import Takeover
     from gateway.turn import Turn
     from processors.event_processor import EventProcessor
+    from processors.hearing import Hearing
     from processors.models import EventType
     from processors.openrouter import OpenRouter
 
@@ -259,6 +276,11 @@ def turn_of(
     responder = Responder(model, processors)
     reach = Reach(client) if client else None
     events = Events(manager, processors, reach)
+    hearing = Hearing()
+    fetchers = fetchers_of(settings, senders)
+    stack.push_async_callback(hearing.close)
+    for fetcher in fetchers.values():
+        stack.push_async_callback(fetcher.close)
     return Turn(
         tenant_of=tenants.get,
         inbox=inbox,
@@ -267,6 +289,7 @@ def turn_of(
         responder=responder,
         processors=processors,
         events=events,
+        media=Media(fetchers, manager.media, hearing),
         settlers=[
             desk,
             events,

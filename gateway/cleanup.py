@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +13,10 @@ from redis.exceptions import LockError
 from config.tenants import Tenants
 from gateway.dead_letters import DeadLetters
 from memory import keys
+from memory.errors import MemoryFault
 from memory.memory_manager import MemoryManager
+
+log = logging.getLogger(__name__)
 
 LOCK = keys.shared("lock", "cleanup")
 LOCK_FOR = 300.0  # seconds until another one may begin after a crash
@@ -23,6 +27,7 @@ class Report:
     sessions: int  # ended, or to be ended
     transcript_messages: int  # removed, in all tenants
     dead_letters: int  # removed
+    media_files: int = 0  # removed
     elsewhere: bool = False  # another clean-up is at work: nothing was done
 
     def lines(self, *, dry_run: bool = False) -> list[str]:
@@ -33,6 +38,7 @@ class Report:
         return [
             f"{self.sessions} sessions ended",
             f"{self.transcript_messages} messages of transcripts removed",
+            f"{self.media_files} media files removed",
             f"{self.dead_letters} dead letters removed",
         ]
 
@@ -52,12 +58,16 @@ class Cleanup:
             return Report(0, 0, 0, elsewhere=True)
         try:
             sessions = await self._manager.cleanup_expired_sessions(tenant)
-            said = dead = 0
+            said = media = dead = 0
             for one in self._tenants.all():
                 if tenant is None or one.id == tenant:
                     said += await self._manager.prune_transcripts(one.id, one.memory.transcript_retention_days)
+                    try:
+                        media += await self._manager.prune_media(one.id, one.memory.transcript_retention_days)
+                    except MemoryFault as error:
+                        log.error("retention of media waits: %s", error)
                     dead += await self._letters.trim(one.id, datetime.now(UTC))
-            return Report(sessions, said, dead)
+            return Report(sessions, said, dead, media)
         finally:
             with suppress(
                 LockError

@@ -30,6 +30,8 @@ def described(message: InboundMessage) -> str:
     what = _NAMES.get(message.kind)
     if what is None:
         return message.text
+    if reason := message.extra.get("unread"):
+        what = f"{what} that could not be opened ({reason})"
     told = " ".join(_told(message.kind, message.extra).replace("[", "(").replace("]", ")").split())[:_LONGEST]
     return f"[{what}: {told}] {message.text}".strip() if told else f"[{what}] {message.text}".strip()
 

@@ -10,6 +10,7 @@ from config.tenants import Tenant
 from gateway.batch import AMENDS, Amendment, as_message, fold
 from gateway.described import described
 from gateway.inbox.base import Claim, event_of
+from gateway.media import FILE
 from gateway.messages import Answer, InboundMessage, Kind
 from gateway.moment import Change, Done, Moment, unchanged
 from gateway.per_tenant import PerTenant
@@ -83,6 +84,9 @@ class Events:
         """Whether the message was known. An edit's meaning is found by rules: nobody waits for an answer to it."""
         edited = amendment.edited
         if edited is None:
+            said = await self._manager.said(ref, amendment.message_id)
+            if said and isinstance(file := (said.get("metadata") or {}).get(FILE), str):
+                await self._manager.media.remove(ref.tenant, ref.user, file)
             return await self._manager.retract(ref, amendment.message_id) is not None
         line = await self._manager.said(ref, amendment.message_id)
         if line is None or line.get("message_id") == event_of(edited):

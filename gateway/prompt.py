@@ -40,9 +40,10 @@ def build(
     context: Mapping[str, Any],
     knowledge: Sequence[tuple[str, str]],
     text: str,
+    images: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """OpenAI chat messages. `now` is the shop's local time with its zone; `context` as get_context_for_llm gives it;
-    `knowledge` holds (question, answer) pairs that may fit."""
+    `knowledge` holds (question, answer) pairs that may fit; `images` data URIs for a model that can see."""
     history = _fit(context.get("recent_messages") or ())
     fixed = "\n\n".join(filter(None, [RULES, f"Shop: {shop}", instructions.strip()]))
     moment = [
@@ -59,7 +60,11 @@ def build(
     messages: list[dict[str, Any]] = [{"role": role, "content": fixed}]
     messages += [{"role": "assistant" if line["role"] == "bot" else "user", "content": told(line)} for line in history]
     messages.append({"role": role, "content": "\n\n".join(filter(None, moment))})
-    messages.append({"role": "user", "content": text})
+    if images:
+        seen = [{"type": "image_url", "image_url": {"url": uri}} for uri in images]
+        messages.append({"role": "user", "content": [{"type": "text", "text": text}, *seen]})
+    else:
+        messages.append({"role": "user", "content": text})
     return messages
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from gateway.batch import AMENDS
 from gateway.described import called, described
 from gateway.inbox.base import event_of
+from gateway.media import FILE
 from gateway.messages import RELAYED, InboundMessage, Kind
 from gateway.outbox import Outbox
 from memory.amend import SOURCES
@@ -54,6 +55,8 @@ def _line(message: InboundMessage) -> Message:
         metadata["sender_name"] = called(message)
     if before := message.extra.get("edited_from"):
         metadata["edited"] = [{"message": before, "until": line["timestamp"]}]
+    if FILE in message.extra:
+        metadata[FILE] = message.extra[FILE]
     if "forwarded" in message.extra:
         metadata["forwarded"] = message.extra["forwarded"]
     if metadata:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from config.tenants import Agent, Tenant
 from gateway import prompt
 from gateway.described import asked
+from gateway.media import TOO_LARGE, UNREAD
 from gateway.messages import Answer, InboundMessage, Kind, QuickReply
 from gateway.per_tenant import PerTenant
 from gateway.texts import Tongue, fresh, text, wordings
@@ -71,6 +72,7 @@ class Question:
     context: Mapping[str, Any]  # as get_context_for_llm gives it
     now: datetime  # aware
     session_id: str | None = None
+    images: Sequence[str] = ()  # data URIs, for an agent whose model can see
 
     @property
     def text(self) -> str:
@@ -151,6 +153,7 @@ class Responder:
                 for hit in hits
             ],
             text=question.text,
+            images=question.images,
         )
         request = ChatRequest(
             messages=messages,
@@ -167,6 +170,8 @@ class Responder:
         earlier = question.context.get("recent_messages") or ()
         said = [line["message"] for line in earlier if line["role"] == "bot"][-_LAST:]
         if not words:
+            if any(message.extra.get(UNREAD) == TOO_LARGE for message in question.messages):
+                return Answer(text("too_large", language))
             return Answer(text(_WITHOUT_WORDS.get(question.messages[-1].kind, "cannot_see"), language))
         plain = normalise(words)
         kind = event.event_type

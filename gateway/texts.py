@@ -76,6 +76,10 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "ได้รับแล้วค่ะ แต่ตอนนี้ยังเปิดดูไม่ได้ รบกวนพิมพ์บอกสั้น ๆ ได้ไหมคะว่าต้องการให้ช่วยเรื่องอะไร",
         "en": "Thanks, I've got it, but I can't open it here. Could you tell me in a few words what you need?",
     },
+    "too_large": {
+        "th": "ขอโทษค่ะ ไฟล์ใหญ่เกินไป เปิดดูไม่ได้ รบกวนส่งไฟล์ที่เล็กกว่านี้ หรือพิมพ์บอกสั้น ๆ ได้ไหมคะ",
+        "en": "Sorry, that file is too large for me to open. Could you send a smaller one, or tell me in a few words?",
+    },
     "sticker": {
         "th": "น่ารักจังค่ะ มีอะไรให้ช่วยไหมคะ",
         "en": "Nice one! Is there anything I can help you with?",

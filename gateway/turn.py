@@ -131,8 +131,10 @@ class Turn:
                     outbox = await self._apologise(claim, moment, outbox)
             else:
                 if outbox.thinking:
-                    answer = done.answer if done else await self._patience.during(
-                        claim, moment, outbox, partial(self._answer, attaching)
+                    answer = (
+                        done.answer
+                        if done
+                        else await self._patience.during(claim, moment, outbox, partial(self._answer, attaching))
                     )
                     outbox = self._patience.pack(moment, outbox, answer or Answer(""))
                     outbox.flying = bool(moment.last.extra.get(BEGUN))

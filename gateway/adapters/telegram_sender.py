@@ -98,6 +98,10 @@ class TelegramSender:
                 arguments = {"callback_query_id": callback_id}
                 await self.call(tenant, message.channel, "answerCallbackQuery", arguments, _SIGN_TIMEOUT)
 
+    def token(self, tenant: Tenant, channel: str) -> str:
+        """The bot's token. Raises ChannelBroken."""
+        return _token(tenant, channel)
+
     async def username(self, tenant: Tenant, channel: str) -> str:
         """The bot's name without `@`, asked for once. Raises SendFault."""
         token = _token(tenant, channel)

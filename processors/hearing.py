@@ -1,0 +1,50 @@
+"""Speech to text, asked of the OpenAI-compatible `/audio/transcriptions` where the language model is asked."""
+
+from __future__ import annotations
+
+import logging
+
+import aiohttp
+
+from processors.llm import Access
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT = aiohttp.ClientTimeout(total=20, connect=5)
+_LONGEST = 10_000  # characters of a recording's words
+
+
+class Hearing:
+    """Shared by all tenants; the session is opened at the first call."""
+
+    def __init__(self, timeout: aiohttp.ClientTimeout = _TIMEOUT) -> None:
+        self._timeout = timeout
+        self._session: aiohttp.ClientSession | None = None
+
+    async def words(self, data: bytes, suffix: str, model: str, access: Access) -> str | None:
+        """What is said in a recording; `suffix` tells its type (`ogg`, `m4a`). None where nobody can tell."""
+        if not access.api_key:
+            return None
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=self._timeout)
+        form = aiohttp.FormData()
+        form.add_field("model", model)
+        form.add_field("file", data, filename=f"recording.{suffix}", content_type="application/octet-stream")
+        url = f"{access.base_url.rstrip('/')}/audio/transcriptions"
+        try:
+            headers = {"Authorization": f"Bearer {access.api_key}"}
+            async with self._session.post(url, data=form, headers=headers) as response:
+                if response.status != 200:
+                    log.warning("a recording is not understood: %d", response.status)
+                    return None
+                answer = await response.json(content_type=None)
+        except (TimeoutError, aiohttp.ClientError, ValueError) as error:
+            log.warning("a recording is not understood: %s", type(error).__name__)
+            return None
+        text = answer.get("text") if isinstance(answer, dict) else None
+        return text.strip()[:_LONGEST] or None if isinstance(text, str) else None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None

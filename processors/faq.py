@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import yaml
@@ -37,7 +37,7 @@ class FaqIndex:
     """Entries are (questions, answer) in order; an entry may ask in several ways and languages."""
 
     def __init__(self, entries: Sequence[tuple[Sequence[str], str]]) -> None:
-        self._questions: list[tuple[int, dict[str, float]]] = []
+        self._questions: list[tuple[int, Mapping[str, float]]] = []
         in_entries: dict[str, set[int]] = {}
         for index, (questions, _) in enumerate(entries):
             for question in questions:
@@ -65,6 +65,8 @@ class FaqIndex:
 
     def top(self, text: str, limit: int = 3) -> list[Match]:
         """The best entries, best first, each once."""
+        if not self._questions:
+            return []
         asked = _features(text)
         norm = self._norm(asked)
         if not norm:
@@ -80,11 +82,12 @@ class FaqIndex:
     def _weight(self, name: str) -> float:
         return self._idf.get(name, self._unseen)
 
-    def _norm(self, features: dict[str, float]) -> float:
+    def _norm(self, features: Mapping[str, float]) -> float:
         return math.sqrt(sum((w * self._weight(n)) ** 2 for n, w in features.items()))
 
 
-def _features(text: str) -> dict[str, float]:
+@lru_cache(maxsize=256)  # a turn asks about one message several times
+def _features(text: str) -> Mapping[str, float]:
     """Meanings, and letter groups of what has none; empty for a text that says nothing."""
     apart = words_apart(normalise(text, _DEEP))
     names, automaton = _concepts()

@@ -8,10 +8,12 @@ the SDK knows nothing of a deadline for the whole call, nor of a 402 that passes
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies
 
 import orjson
 
@@ -23,6 +25,7 @@ from processors.llm import (
     Completion,
     LLMBadAnswer,
     LLMUnavailable,
+    ToolCall,
     Usage,
 )
 from processors.openrouter_errors import FormatRefused, from_body, from_finish
@@ -181,12 +184,13 @@ class OpenRouter:
             raise from_body(choice["error"])
         reason = choice.get("finish_reason")
         text = _text(choice.get("message"))
-        if error := from_finish(reason, text):
+        calls = _tool_calls(choice.get("message"))
+        if not calls and (error := from_finish(reason, text)):
             raise error
         if reason == "error":
             raise LLMUnavailable("the language model broke off")
         model = answer.get("model") or access.model
-        return Completion(text, str(model), answer.get("provider"), usage, reason)
+        return Completion(text, str(model), answer.get("provider"), usage, reason, tool_calls=calls)
 
     # -- a stream ------------------------------------------------------------------------------------------------
 
@@ -253,7 +257,7 @@ class OpenRouter:
 
             self._client = AsyncOpenAI(
                 api_key="given with each call",
-                http_client=DefaultAioHttpClient(),
+                http_client=DefaultAioHttpClient(trust_env=_environment_counts()),
                 max_retries=0,
                 default_headers={"X-OpenRouter-Title": "chat-chat"},
             )
@@ -284,10 +288,28 @@ def _text(message: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
+def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
+    calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+    out = []
+    for at, call in enumerate(calls if isinstance(calls, list) else ()):
+        wanted = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(wanted, Mapping) and isinstance(wanted.get("name"), str):
+            given = wanted.get("arguments")
+            arguments = given if isinstance(given, str) else orjson.dumps(given or {}, default=str).decode()
+            out.append(ToolCall(str(call.get("id") or f"call_{at}"), wanted["name"], arguments))
+    return tuple(out)
+
+
 def _options(access: Access) -> RequestOptions:
     import httpx2
 
     return {"timeout": httpx2.Timeout(access.timeout, connect=min(_CONNECT, access.timeout))}
+
+
+def _environment_counts() -> bool:
+    """Whether the environment names a proxy or certificates. Where it doesn't, it need not be looked at for each
+    request, .netrc included, which costs more than the request itself."""
+    return bool(getproxies() or any(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
 
 
 def _import_sdk() -> None:

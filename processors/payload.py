@@ -6,10 +6,11 @@ What is found goes into an event's payload; `attributes_from` says what of it is
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from processors.models import MemoryEvent
-from processors.normalise import normalise
+from processors.normalise import SCANNED, normalise
 
 _CURRENCY = {"บาท": "THB", "บ.": "THB", "฿": "THB", "thb": "THB", "baht": "THB", "$": "USD", "usd": "USD",
              "dollar": "USD", "dollars": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR",
@@ -84,6 +85,11 @@ def specifics(text: str) -> dict[str, Any]:
     """What was found; only the keys that have something: `amounts` [{value, currency}], `phones`, `emails`,
     `order_ids`, `dates`, `times`, `postcodes` (next to words of an address), `quantities` [{count, unit}], `name`,
     `allergies`, `diet`."""
+    return dict(_specifics(text[: 2 * SCANNED]))  # all that normalise looks at
+
+
+@lru_cache(maxsize=256)  # a turn asks twice: for the answer, and for what is remembered
+def _specifics(text: str) -> dict[str, Any]:
     plain = normalise(text)
     out: dict[str, Any] = {
         "amounts": [

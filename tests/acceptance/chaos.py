@@ -113,6 +113,7 @@ class Parts:
                 await self.start(target.name)
         for name, port in self._doors.items():
             await self.stage.up(self._live[name], port, 120.0)
+        await self.stage.take_part([self._live[f"worker-{number}"] for number in (1, 2, 3)], 120.0)
 
     async def start(self, name: str) -> None:
         if name == "redis":

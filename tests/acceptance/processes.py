@@ -27,6 +27,8 @@ import redis.asyncio as aioredis
 import yaml
 from redis.exceptions import RedisError
 
+from gateway.app import ALIVE
+from gateway.inbox.redis import RedisInbox
 from gateway.redis_server import find_binary
 from tests.house import LINE_SECRET, LINE_TOKEN, LLM_KEY, TELEGRAM_SECRET, TELEGRAM_TOKEN, shop
 from tests.standins.line_model import sign
@@ -214,17 +216,21 @@ class Stage:
 
     async def worker(self, **env: str) -> Running:
         """`chat-chat worker`, once it takes part."""
-        assert self.redis_url is not None
         running = await self.start("worker", **env)
-        mark = f"-{running.pid}-"
+        await self.take_part([running], 60.0)
+        return running
+
+    async def take_part(self, workers: Sequence[Running], seconds: float) -> None:
+        """Until each of the workers has had a heartbeat."""
+        assert self.redis_url is not None
         async with aioredis.Redis.from_url(self.redis_url, decode_responses=True) as client:
 
-            async def takes_part() -> bool:
-                assert not running.ended, running.said[-2000:]
-                return any(mark in name for name in await client.zrange("cc:workers", 0, -1))
+            async def all_beat() -> bool:
+                assert not [one for one in workers if one.ended], workers[0].said[-2000:]
+                names = await client.zrange(ALIVE, 0, -1)
+                return all(any(f"-{one.pid}-" in name for name in names) for one in workers)
 
-            await until(takes_part, 60.0)
-        return running
+            await until(all_beat, seconds)
 
     async def cli(self, *arguments: str, stdin: bytes = b"", seconds: float = 60.0, **env: str) -> tuple[int, str, str]:
         """A command that ends: exit status, standard output, standard error."""
@@ -282,6 +288,20 @@ class Stage:
     async def telegram_shows(self, chat: int) -> list[str]:
         shown = (await self.delivered("telegram"))["delivered"].get(str(chat), [])
         return [str(one["text"]) for one in shown]
+
+    async def quiet(self, seconds: float = 30.0) -> None:
+        """Until nothing waits in the inbox and nothing is in hand."""
+        assert self.redis_url is not None
+        inbox = RedisInbox(aioredis.Redis.from_url(self.redis_url), "test")
+
+        async def nothing_waits() -> bool:
+            depth = await inbox.depth()
+            return depth.ready + depth.due + depth.leased == 0
+
+        try:
+            await until(nothing_waits, seconds)
+        finally:
+            await inbox.close()
 
     async def slow_model(self, seconds: float, times: int = 1) -> None:
         await self.script("llm_control", faults=[{"delay": seconds, "times": times, "on": "/chat/completions"}])

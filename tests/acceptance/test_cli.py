@@ -1,0 +1,85 @@
+"""Every command as an operator meets it: help, exit status, one clear line when something is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli import cli
+from tests.acceptance.processes import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def chat_chat(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "DATA_DIR": str(folder / "data")} | env
+    return subprocess.run(
+        [sys.executable, "-m", "gateway", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("path", list(commands(cli)), ids=" ".join)
+def test_help_says_what_it_does(path: tuple[str, ...]) -> None:
+    made = CliRunner().invoke(cli, [*path, "--help"], prog_name="chat-chat")
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert made.stdout.startswith(f"Usage: {' '.join(('chat-chat', *path))}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "word"),
+    [
+        (("chat", "--tenant", "nobody"), {}, "there is no tenant 'nobody'"),
+        (("run",), {"REDIS_URL": "http://x"}, "REDIS_URL"),
+        (("serve",), {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
+        (("worker",), {"MEMORY_TTL_MIN": "soon"}, "MEMORY_TTL_MIN"),
+        (("run",), {"LONGTERM_URL": "postgresql://u:p@127.0.0.1/x"}, "LONGTERM_URL"),
+        (("serve", "--host", "192.0.2.1"), {}, "can't listen on 192.0.2.1"),
+        (("tenants", "new", "Not A Name"), {}, "Not A Name"),
+        (("cleanup", "--tenant", "nobody"), {}, "there is no tenant 'nobody'"),
+        (("webhooks", "set", "--tenant", "nobody"), {}, "there is no tenant 'nobody'"),
+        (("dead-letters", "show", "--tenant", "shop", "x"), {}, "no dead letter's id"),
+        (("dead-letters", "list"), {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis"),
+        (("dead-letters", "retry", "--tenant", "nobody", "--all"), {}, "there is no tenant 'nobody'"),
+        (("cleanup",), {"REDIS_URL": "unix:///nowhere/redis.sock"}, "reached"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_exit_status_1(
+    arguments: tuple[str, ...], env: dict[str, str], word: str, tmp_path: Path
+) -> None:
+    made = chat_chat(tmp_path, *arguments, **env)
+    assert (made.returncode, made.stdout, made.stderr.count("\n")) == (1, "", 1), made.stderr
+    assert word in made.stderr
+    assert "Traceback" not in made.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("fly",), ("run", "--port", "99999"), ("chat",), ("dead-letters", "drop", "--tenant", "shop"), ("tenants", "new")],
+)
+def test_a_wrong_call_is_exit_status_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    made = chat_chat(tmp_path, *arguments)
+    assert (made.returncode, made.stdout) == (2, "")
+    assert "Error:" in made.stderr
+    assert "Traceback" not in made.stderr

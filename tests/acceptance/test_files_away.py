@@ -1,0 +1,86 @@
+"""A full disk and a read-only folder, as real file systems (made by root alone)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.processes import RedisServer, line_event, stage, until
+
+pytestmark = pytest.mark.slow
+
+ANN = "U" + "a" * 32
+COMPLAINT = "I want to complain, my order arrived broken and I want a refund"
+
+
+@contextmanager
+def small_disk(folder: Path, options: str) -> Iterator[None]:
+    """A file system of its own at `folder`; the test is skipped where none can be made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, check=False)
+    if made.returncode != 0:
+        pytest.skip(f"no small disk here: {made.stderr.decode().strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+
+
+def events(data: Path) -> list[str]:
+    """The customer's words in long-term memory."""
+    found = []
+    for path in (data / "longterm").rglob("*.json"):
+        with contextlib.suppress(ValueError):
+            document = json.loads(path.read_bytes())
+            found += [event["payload"].get("original_message", "") for event in document.get("events", ())]
+    return found
+
+
+async def test_on_a_full_disk_answers_go_out_and_the_event_is_saved_once_there_is_room(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    with small_disk(tmp_path / "data", "size=4m"):
+        async with stage(tmp_path, redis_url=server.url) as s:
+            _, url = await s.serve()
+            worker = await s.worker()
+            fill(s.data / "filler")
+            assert await s.line_says(url, line_event(ANN, COMPLAINT)) == 200
+            await until(lambda: s.line_shows(ANN), 20)
+            await s.quiet()
+            assert await s.line_shows(ANN) == [f"echo: {COMPLAINT}"]
+            assert events(s.data) == []
+            assert "No space left on device" in worker.said
+            (s.data / "filler").unlink()
+
+            async def saved() -> bool:
+                return events(s.data) == [COMPLAINT]
+
+            await until(saved, 60)
+            assert await s.line_shows(ANN) == [f"echo: {COMPLAINT}"]
+
+
+async def test_a_read_only_folder_for_long_term_memory_stops_no_answer(tmp_path: Path, server: RedisServer) -> None:
+    with small_disk(tmp_path / "data" / "longterm", "size=1m,ro"):
+        async with stage(tmp_path, redis_url=server.url) as s:
+            _, url = await s.serve()
+            worker = await s.worker()
+            assert await s.line_says(url, line_event(ANN, COMPLAINT)) == 200
+            await until(lambda: s.line_shows(ANN), 20)
+            await s.quiet()
+            assert await s.line_shows(ANN) == [f"echo: {COMPLAINT}"]
+            assert "Read-only file system" in worker.said

@@ -1,0 +1,144 @@
+"""An external Redis that is killed, stopped or never there, seen from the webhook's side."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.processes import (
+    RedisServer,
+    Stage,
+    line_event,
+    line_request,
+    stage,
+    telegram_update,
+    until,
+)
+
+pytestmark = pytest.mark.slow
+
+ANN, BEE = "U" + "a" * 32, "U" + "b" * 32
+
+
+def spooled(s: Stage) -> list[str]:
+    folder = s.data / "spool"
+    return sorted(one.suffix for one in folder.glob("*-*")) if folder.is_dir() else []
+
+
+async def home(s: Stage) -> None:
+    """Until the spool is empty and nothing waits."""
+
+    async def empty() -> bool:
+        return spooled(s) == []
+
+    await until(empty, 20)
+    await s.quiet()
+
+
+async def test_while_redis_is_away_messages_are_kept_answered_and_known_afterwards(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    async with stage(tmp_path, redis_url=server.url) as s:
+        _, url = await s.serve()
+        await s.worker()
+        assert await s.line_says(url, line_event(BEE, "hello")) == 200
+        await until(lambda: s.line_shows(BEE), 20)
+        await server.kill()
+        event = line_event(ANN, "is there tea")
+        await s.slow_model(2)
+        assert await s.line_says(url, event) == 200
+        assert spooled(s) == [".json"]
+        await until(lambda: s.line_shows(ANN), 20)
+        assert await s.line_shows(ANN) == ["echo: is there tea"]
+        await server.start()
+        await home(s)
+        assert await s.line_says(url, {**event, "deliveryContext": {"isRedelivery": True}}) == 200
+        assert await s.line_says(url, line_event(ANN, "and coffee")) == 200
+
+        async def both() -> bool:
+            return len(await s.line_shows(ANN)) == 2
+
+        await until(both, 20)
+        await s.quiet()
+        assert await s.line_shows(ANN) == ["echo: is there tea", "echo: and coffee"]
+
+
+async def test_without_redis_from_the_start_messages_are_answered(tmp_path: Path, server: RedisServer) -> None:
+    await server.kill()
+    async with stage(tmp_path, redis_url=server.url) as s:
+        _, url = await s.serve()
+        assert await s.telegram_says(url, telegram_update(7, "is there tea", 1)) == 200
+        await until(lambda: s.telegram_shows(7), 20)
+        await server.start()
+        await s.worker()
+        await home(s)
+        assert await s.telegram_shows(7) == ["echo: is there tea"]
+
+
+async def test_what_can_be_kept_nowhere_is_refused_with_the_time_to_wait(tmp_path: Path, server: RedisServer) -> None:
+    await server.kill()
+    async with stage(tmp_path, redis_url=server.url) as s:
+        s.data.mkdir(exist_ok=True)
+        (s.data / "spool").write_text("a file where the folder should be")
+        _, url = await s.serve()
+        body, headers = line_request(line_event(ANN, "is there tea"))
+        status, answered = await s.post(f"{url}/webhooks/line/shop/line-main", body, headers)
+        assert (status, answered.get("Retry-After")) == (503, "5")
+
+
+async def test_what_serve_had_begun_to_answer_when_it_was_killed_is_answered_when_redis_is_back(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    async with stage(tmp_path, redis_url=server.url) as s:
+        serve, url = await s.serve()
+        await server.kill()
+        await s.slow_model(60)
+        assert await s.line_says(url, line_event(ANN, "is there tea")) == 200
+        await s.asked()
+        await serve.kill()
+        assert spooled(s) == [".json"]
+        await server.start()
+        await s.serve()
+        await s.worker()
+        await until(lambda: s.line_shows(ANN), 20)
+        await home(s)
+        assert await s.line_shows(ANN) == ["echo: is there tea"]
+
+
+async def test_an_answer_that_went_out_before_serve_was_killed_is_not_given_again(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    async with stage(tmp_path, redis_url=server.url) as s:
+        serve, url = await s.serve()
+        await server.kill()
+        await s.script("line", faults=[{"delay": 30, "landed": True, "on": "/reply"}])
+        assert await s.line_says(url, line_event(ANN, "is there tea")) == 200
+        await until(lambda: s.line_shows(ANN), 20)  # LINE has it, serve has not heard so
+        await serve.kill()
+        await server.start()
+        await s.serve()
+        await s.worker()
+        await home(s)
+        assert await s.line_shows(ANN) == ["echo: is there tea"]
+
+
+async def test_a_stopped_redis_costs_a_webhook_less_than_two_seconds_and_doubles_nothing(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    async with stage(tmp_path, redis_url=server.url) as s:
+        _, url = await s.serve()
+        await s.worker()
+        assert server.running is not None
+        server.running.pause()
+        for user in (ANN, BEE):
+            began = time.monotonic()
+            assert await s.line_says(url, line_event(user, "is there tea")) == 200
+            assert time.monotonic() - began < 2
+        server.running.resume()
+        await until(lambda: s.line_shows(ANN), 30)
+        await until(lambda: s.line_shows(BEE), 30)
+        await home(s)
+        assert await s.line_shows(ANN) == ["echo: is there tea"]
+        assert await s.line_shows(BEE) == ["echo: is there tea"]

@@ -4,6 +4,7 @@ over."""
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 from redis.asyncio import Redis
@@ -45,7 +46,9 @@ class RateLimit:
     async def _before(self, moment: Moment) -> int:
         """How many messages of the person stand before this turn's in its minute."""
         key = _key(moment)
-        times = {event_of(message): message.received_at for message in moment.messages}
+        # In the order of counting: messages that came together were received at the same time.
+        now = time.time()
+        times = {event_of(message): now + n * 1e-5 for n, message in enumerate(moment.messages)}
         pipe: Any = self._redis.pipeline(transaction=False)
         pipe.zadd(key, times, nx=True).expire(key, 2 * WINDOW).zrank(key, event_of(moment.messages[0]))
         *_, rank = await pipe.execute()

@@ -202,6 +202,8 @@ class LineStandIn(LineSending):
         }
 
     def _profile(self, path: str) -> Answer:
+        if (counted := re.fullmatch(r"/(?:group|room)/([CR]\w+)/members/count", path)) is not None:
+            return Answer(body={"count": self.members.get(counted[1], 1)})
         found = re.fullmatch(r"/profile/(U\w+)|/(?:group|room)/[CR]\w+/member/(U\w+)", path)
         if found is None:
             return failed(404, "Not found")

@@ -8,9 +8,9 @@ from typing import Any
 
 import redis
 
-from gateway.patience import ANSWER_PLEASE, Times
+from gateway.patience import Times
 from gateway.texts import text
-from tests.house import LLM_KEY, LINE_SECRET, LINE_TOKEN, House, house, shop
+from tests.house import LINE_SECRET, LINE_TOKEN, LLM_KEY, House, house, shop
 from tests.standins.model import Fault
 
 ANN = "U" + "a" * 32
@@ -61,7 +61,10 @@ async def press(home: House) -> None:
     )
     event = home.line.text_event(ANN, "")
     del event["message"]
-    assert await home.line.deliver(home.line_hook(), {**event, "type": "postback", "postback": {"data": button["data"]}}) == 200
+    assert (
+        await home.line.deliver(home.line_hook(), {**event, "type": "postback", "postback": {"data": button["data"]}})
+        == 200
+    )
 
 
 async def test_a_slow_answer_comes_for_nothing_at_the_press_of_a_button(tmp_path: Path, redis_url: str) -> None:
@@ -132,9 +135,7 @@ async def test_several_slow_answers_all_arrive_with_one_press_the_oldest_first(t
         await home.line_says(ANN, "second question")
         model.may.set()
         # The first answer goes with the second message, whose token is fresh.
-        await home.line.until(
-            lambda: screen(home) == [HELD, "answer to first question", "answer to second question"]
-        )
+        await home.line.until(lambda: screen(home) == [HELD, "answer to first question", "answer to second question"])
         await home.quiet()
         assert ways(home) == ["reply", "reply"]
 

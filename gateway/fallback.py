@@ -27,28 +27,39 @@ class SpoolingInbox(InProcessInbox):
 
     async def take(self, entry: Entry) -> None:
         message = entry.spooled.message
-        self._entries[name_of(message), event_of(message)] = entry
-        await self.put([(message, entry.spooled.policy)])
+        [new] = await self.put([(message, entry.spooled.policy)])
+        if new:
+            self._entries[name_of(message), event_of(message)] = entry
+        else:  # it could not be answered from here before, and is left to the workers
+            entry.release()
 
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
         """What may have reached the customer is on disk first: whoever takes it over must not answer it anew."""
-        for message in claim.messages:
-            if (entry := self._entries.get((claim.conversation, event_of(message)))) is not None:
-                await asyncio.to_thread(entry.mark_begun)
-        return await super().intent(claim, outbox, limits)
+        wait = await super().intent(claim, outbox, limits)
+        if wait == 0:
+            for message in claim.messages:
+                if (entry := self._entries.get((claim.conversation, event_of(message)))) is not None:
+                    await asyncio.to_thread(entry.mark_begun)
+        return wait
 
     async def finish(
         self, claim: Claim, session: SessionWrite | None, dead: str | None = None, carry: bytes | None = None
     ) -> tuple[Outcome, bytes | None]:
         outcome = await super().finish(claim, session, dead, carry)
         if outcome[0] is Outcome.DONE:
-            for message in claim.messages:
-                entry = self._entries.pop((claim.conversation, event_of(message)), None)
-                if entry is not None:
-                    if dead is None:
-                        await asyncio.to_thread(entry.mark_answered)
-                    entry.release()
+            over = [self._entries.pop((claim.conversation, event_of(message)), None) for message in claim.messages]
+            # In one go, as the turn may be stopped while it waits: an entry that stayed locked would never come home.
+            await asyncio.to_thread(_let_go, [entry for entry in over if entry is not None], answered=dead is None)
         return outcome
+
+
+def _let_go(entries: Sequence[Entry], *, answered: bool) -> None:
+    for entry in entries:
+        try:
+            if answered:
+                entry.mark_answered()
+        finally:
+            entry.release()
 
 
 class Fallback:

@@ -33,6 +33,10 @@ class Shop:
         return f"line-secret-{self.number}"
 
     @property
+    def line_bot(self) -> str:
+        return f"U{self.number:032x}"
+
+    @property
     def telegram_secret(self) -> str:
         return f"telegram-secret-{self.number}"
 
@@ -58,7 +62,7 @@ class Shop:
     @property
     def options(self) -> list[str]:
         """For the stand-ins' process."""
-        channel = f"line-token-{self.number}:{self.line_secret}:U{self.number:032x}:165000000{self.number}"
+        channel = f"line-token-{self.number}:{self.line_secret}:{self.line_bot}:165000000{self.number}"
         return ["--line-channel", channel, "--telegram-token", self.telegram_token]
 
 
@@ -147,7 +151,7 @@ class Crowd:
         shop, platform = one.customer.shop, one.customer.platform
         if platform == "line":
             event = {**one.event, "deliveryContext": {"isRedelivery": redelivery}}
-            body, headers = line_request(event, shop.line_secret)
+            body, headers = line_request(event, shop.line_secret, shop.line_bot)
         else:
             body, headers = telegram_request(one.event, shop.telegram_secret)
         url = f"{self._random.choice(self._doors)}/webhooks/{platform}/{shop.id}/{platform}-main"

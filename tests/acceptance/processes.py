@@ -330,8 +330,10 @@ def line_event(user: str, text: str, event_id: str | None = None) -> dict[str, A
     }
 
 
-def line_request(event: Mapping[str, Any], secret: str = LINE_SECRET) -> tuple[bytes, dict[str, str]]:
-    body = json.dumps({"destination": "U" + "b0" * 16, "events": [event]}, ensure_ascii=False).encode()
+def line_request(
+    event: Mapping[str, Any], secret: str = LINE_SECRET, bot: str = "U" + "b0" * 16
+) -> tuple[bytes, dict[str, str]]:
+    body = json.dumps({"destination": bot, "events": [event]}, ensure_ascii=False).encode()
     return body, {"Content-Type": "application/json", "x-line-signature": sign(secret, body)}
 
 

@@ -60,9 +60,9 @@ def test_help_says_what_it_does(path: tuple[str, ...]) -> None:
         (("cleanup", "--tenant", "nobody"), {}, "there is no tenant 'nobody'"),
         (("webhooks", "set", "--tenant", "nobody"), {}, "there is no tenant 'nobody'"),
         (("dead-letters", "show", "--tenant", "shop", "x"), {}, "no dead letter's id"),
-        (("dead-letters", "list"), {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis"),
+        (("dead-letters", "list", "--tenant", "shop"), {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis"),
         (("dead-letters", "retry", "--tenant", "nobody", "--all"), {}, "there is no tenant 'nobody'"),
-        (("cleanup",), {"REDIS_URL": "unix:///nowhere/redis.sock"}, "reached"),
+        (("cleanup",), {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis can't be used"),
     ],
 )
 def test_what_goes_wrong_is_one_line_and_exit_status_1(

@@ -69,6 +69,7 @@ async def test_an_embedded_server_killed_with_9_is_started_again_and_nothing_is_
 @pytest.mark.parametrize("with_run", [False, True])
 async def test_a_talk_in_the_terminal_goes_on_after_a_restart(tmp_path: Path, with_run: bool) -> None:
     async with stage(tmp_path) as s:
+
         async def talk(line: str) -> tuple[int, str, str]:
             return await s.cli("chat", "--tenant", "shop", "--user", "Nok", stdin=line.encode() + b"\n")
 

@@ -40,6 +40,7 @@ from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
 from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
 from memory.config import MemoryConfig, MemoryRules
+from memory.keys import DEFAULT_AGENT
 from memory.redis_client import connect
 
 if TYPE_CHECKING:
@@ -204,9 +205,24 @@ def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRu
 def memory_of(settings: Settings, tenants: Tenants, redis_url: str | None, *, clock: Clock = utc_now) -> MemoryManager:
     """Over Redis, or with sessions in this process where no URL is given."""
     from memory.memory_manager import MemoryManager
+    from memory.parts import reader
+    from processors.llm import Access
+    from processors.openrouter import OpenRouter
 
     config = memory_config(settings, redis_url)
-    return MemoryManager(config, rules=rules_of(tenants, config), clock=clock)
+    model = OpenRouter()
+
+    def model_of(tenant_id: str) -> tuple[OpenRouter, Access]:
+        from gateway.responder import access_of  # when a session ends; the HTTP side never does
+
+        tenant = tenants.get(tenant_id)
+        agent = tenant.agent(DEFAULT_AGENT) if tenant else None
+        access = access_of(tenant, agent) if tenant and agent else Access(api_key=None)
+        return model, access
+
+    return MemoryManager(
+        config, rules=rules_of(tenants, config), read_session=reader(model_of), model=model, clock=clock
+    )
 
 
 def senders_of(settings: Settings, stack: AsyncExitStack) -> dict[str, Sender]:

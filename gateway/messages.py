@@ -108,6 +108,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     quick_replies: tuple[QuickReply, ...] = ()
     model: str | None = None  # None: rules and canned replies
     provider: str | None = None
+    actions: tuple[dict[str, Any], ...] = ()  # what the model did before it answered: tool, arguments, result
     before: tuple[Answer, ...] = ()  # earlier answers that the customer still waits for, oldest first
 
 

@@ -32,6 +32,8 @@ def said(messages: Sequence[InboundMessage], outbox: Outbox, now: datetime, staf
             "message_id": f"re:{event_of(messages[-1])}",
         }
         metadata: dict[str, Any] = {"by": "staff"} if staff_said else {}
+        if outbox.answer.actions:
+            metadata["actions"] = list(outbox.answer.actions)
         if outbox.message_ids:
             metadata["platform_ids"] = list(outbox.message_ids)
         if metadata:

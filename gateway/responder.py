@@ -10,13 +10,15 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from config.tenants import Agent, Tenant
+from config.tenants import Agent, Faq, Tenant
 from gateway import prompt
+from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
 from gateway.media import TOO_LARGE, UNREAD
-from gateway.messages import Answer, InboundMessage, Kind, QuickReply
+from gateway.messages import Answer, InboundMessage, Kind
 from gateway.per_tenant import PerTenant
 from gateway.texts import Tongue, fresh, text, wordings
+from gateway.tools import Toolbox, converse
 from processors.event_processor import EventProcessor
 from processors.faq import FaqIndex, Match
 from processors.language import detect
@@ -73,6 +75,7 @@ class Question:
     now: datetime  # aware
     session_id: str | None = None
     images: Sequence[str] = ()  # data URIs, for an agent whose model can see
+    tools: Toolbox | None = None
 
     @property
     def text(self) -> str:
@@ -120,7 +123,7 @@ class Responder:
         if match is not None and not _for_everybody(event, match, words):
             match = None
         if match is not None and match.sure:
-            return Answer(tenant.faq[match.index].answer.within(language))
+            return _canned(tenant.faq[match.index], language)
         access = access_of(tenant, question.agent)
         if access.api_key:
             try:
@@ -132,7 +135,7 @@ class Responder:
                     extra={"tenant": tenant.id, "model": access.model},
                 )
         if match is not None and match.score >= LIKELY:
-            return Answer(tenant.faq[match.index].answer.within(language))
+            return _canned(tenant.faq[match.index], language)
         return self._by_rules(question, event, faq, words)
 
     async def _ask(self, question: Question, access: Access, faq: FaqIndex, words: str) -> Answer:
@@ -161,8 +164,8 @@ class Responder:
             temperature=question.agent.temperature,
             session_id=question.session_id,  # the same provider again, which has the beginning in its cache
         )
-        completion = await self._model.complete(request)
-        return Answer(completion.text, model=completion.model, provider=completion.provider)
+        completion, actions = await converse(self._model, request, question.tools, question.agent.max_tool_rounds)
+        return Answer(completion.text, model=completion.model, provider=completion.provider, actions=tuple(actions))
 
     def _by_rules(self, question: Question, event: MemoryEvent, faq: FaqIndex, words: str) -> Answer:
         """What can be said honestly without knowing more: nothing here confirms an order or promises a time."""
@@ -188,10 +191,9 @@ class Responder:
             return Answer(fresh(name, language, said))
         near = [_asked_in(language, tenant.faq[hit.index].questions) for hit in faq.top(words, 3)]
         if near:
-            buttons = tuple(QuickReply(q, q) for q in near)
             listed = "\n".join(f"- {q}" for q in near)
-            return Answer(f"{text('did_you_mean', language)}\n{listed}", buttons)
-        return Answer(tenant.reply("fallback", language))
+            return Answer(f"{text('did_you_mean', language)}\n{listed}", buttons_of(near))
+        return Answer(tenant.reply("fallback", language), suggested_by(question.agent))
 
     def _small_talk(self, question: Question, event: MemoryEvent, plain: str, said: Sequence[str]) -> Answer:
         language = question.language
@@ -200,7 +202,7 @@ class Responder:
         if _details(event):
             return Answer(fresh("noted", language, said))
         if not question.context.get("recent_messages"):
-            return Answer(question.tenant.reply("welcome", language))
+            return Answer(question.tenant.reply("welcome", language), suggested_by(question.agent))
         if _GREETS.search(plain) and prompt.paused(question.context["recent_messages"], question.now):
             return Answer(text("back", language))
         return Answer(fresh("small_talk", language, said))
@@ -209,6 +211,10 @@ class Responder:
 def _details(event: MemoryEvent) -> bool:
     """Whether the message holds something to be noted down. A day alone is none: "hot today" is small talk."""
     return any(event.payload.get(name) for name in _DETAILS)
+
+
+def _canned(entry: Faq, language: Tongue) -> Answer:
+    return Answer(entry.answer.within(language), buttons_of(entry.buttons))
 
 
 def _for_everybody(event: MemoryEvent, match: Match, words: str) -> bool:

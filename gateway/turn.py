@@ -24,6 +24,7 @@ from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
 from gateway.media import Media
 from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
+from gateway.minding import Minded, Minding
 from gateway.moment import Change, Delivery, Done, Moment, Settler, unchanged
 from gateway.outbox import ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
@@ -35,7 +36,7 @@ from gateway.texts import Tongue, text
 from memory import context
 from memory.errors import MemoryFault
 from memory.memory_manager import MemoryManager
-from memory.models import LongTermMemory, Message, ShortTermMemory, fresh_start
+from memory.models import Message, ShortTermMemory, fresh_start
 from memory.session import append, kept_for, note_event, worth_saving
 from memory.short_term import codec, lua
 from processors.event_processor import EventProcessor
@@ -101,7 +102,7 @@ class Turn:
         self._settlers = settlers
         self._manager = manager
         self._openings = manager.openings
-        self._longterm = manager.longterm
+        self._minding = Minding(manager)
         self._transcripts = manager.transcripts
         self._remember = manager.saving
         self._enable_memory = enable_memory
@@ -217,32 +218,30 @@ class Turn:
         if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
             return Answer(text("stale", moment.language))
         messages = await asyncio.shield(attaching)
-        memory = await self._known(moment)
+        minded = Minded()
+        if self._enable_memory and moment.agent.conversation_memory:
+            minded = await self._minding.of(moment, record.words(messages), event_of(moment.messages[0]))
+        known = context.build(moment.session, minded.memory, max_recent_messages=2 * tenant.memory.max_turns)
         question = Question(
             tenant=tenant,
             agent=moment.agent,
             messages=messages,
             images=await self._media.shown(moment.ref, messages) if moment.agent.vision else (),
             language=moment.language,
-            context=context.build(moment.session, memory, max_recent_messages=2 * tenant.memory.max_turns),
+            context=known | minded.context(),
             now=moment.now,
             session_id=moment.session.session_id,
+            tools=minded.tools,
         )
         thinking = asyncio.create_task(self._think(tenant, target_of(last)))
         try:
             answer = await self._responder.answer(question)
         finally:
             thinking.cancel()
+        self._minding.after(moment, minded, answered=answer.model is not None)
         if any("cut" in message.extra for message in moment.messages):
             answer = structs.replace(answer, text=f"{text('cut', moment.language, count=MAX_TEXT)}\n\n{answer.text}")
         return answer
-
-    async def _known(self, moment: Moment) -> LongTermMemory | None:
-        try:
-            return await self._longterm.load(moment.ref.tenant, moment.ref.user)
-        except MemoryFault as error:
-            log.error("answering without long-term memory: %s", error, extra={"tenant": moment.tenant.id})
-            return None
 
     async def _think(self, tenant: Tenant, target: Target) -> None:
         await asyncio.sleep(TYPING_AFTER)
@@ -314,8 +313,10 @@ class Turn:
         ref = claim.ref
         keeping: list[Any] = [self._transcripts.append(ref, said)]
         whose = record.owner(ref, messages)
-        if event is not None and whose and worth_saving(event, tenant.memory.importance_threshold):
-            keeping.append(self._remember.save(ref.tenant, whose, [record.with_sources(event, messages)]))
+        if event is not None and whose:
+            kept = [record.with_sources(event, messages)]
+            worth = worth_saving(event, tenant.memory.importance_threshold)
+            keeping.append(self._remember.save(ref.tenant, whose, kept if worth else (), heard=() if worth else kept))
         for result in await asyncio.gather(*keeping, return_exceptions=True):
             if isinstance(result, MemoryFault):
                 log.error("not written: %s", result, extra={"conversation": claim.conversation})

@@ -8,7 +8,7 @@ import random
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
 
 from memory import context, parts
@@ -30,6 +30,9 @@ from memory.session import append, kept_for, known_ids, note_event, worth_saving
 from memory.surrogates import without_surrogates
 from processors.models import MemoryEvent, iso
 
+if TYPE_CHECKING:
+    from processors.openrouter import OpenRouter
+
 log = logging.getLogger(__name__)
 
 _TRIES = 50  # saves of one session against writers in other processes; those of this process wait for each other
@@ -38,9 +41,9 @@ _TRIES = 50  # saves of one session against writers in other processes; those of
 class MemoryManager(Knowing):
     """With a configuration alone it makes its own stores and processor (`memory.parts`); each can be given.
 
-    `rules` gives a tenant's own rules, `read_session` asks a tenant's language model what a session told; `clock`
-    gives aware times. No call but `forget` raises because Redis or the disk is away: it goes on with a
-    minimal session, and with what could be read.
+    `rules` gives a tenant's own rules, `read_session` asks a tenant's language model what a session told; `model` is
+    closed with the manager; `clock` gives aware times. No call about a session raises because Redis or the disk is
+    away: it goes on with a minimal session, and with what could be read.
     """
 
     def __init__(
@@ -53,12 +56,13 @@ class MemoryManager(Knowing):
         processor: Analyst | None = None,
         rules: Callable[[str], MemoryRules] | None = None,
         read_session: Reader | None = None,
+        model: OpenRouter | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._config = config
         self._clock = clock
         self._rules = rules or (lambda _: config.rules)
-        self._model = parts.make_model(config)
+        self._model = model or parts.make_model(config)
         self._processor = processor or parts.make_processor(config, self._model)
         # The gateway's turn uses these side by side.
         self.sessions = sessions or parts.make_sessions(config)

@@ -48,6 +48,10 @@ def request_body(
         body["max_tokens"] = request.max_tokens
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.tools:
+        body["tools"] = list(request.tools)
+        if request.tool_choice:
+            body["tool_choice"] = request.tool_choice
     if stream:
         body["stream"] = True
         if plain:

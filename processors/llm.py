@@ -78,6 +78,8 @@ class ChatRequest:
     max_tokens: int | None = None
     temperature: float | None = None
     session_id: str | None = None  # sticky routing: keeps a provider's prompt cache warm
+    tools: Sequence[Mapping[str, Any]] = ()  # OpenAI's tool objects
+    tool_choice: str | None = None  # `none`: the tools were used, now an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,18 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What the model wants done. `arguments` is text as it came: JSON, if the model keeps to its word."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
-    """A usable answer: `text` is not empty; `data` is the validated object where a schema was given."""
+    """A usable answer: `text` is not empty unless there are `tool_calls`; `data` is the validated object where a schema
+    was given."""
 
     text: str
     model: str
@@ -100,6 +112,7 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
     data: dict[str, Any] | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class ChatModel(Protocol):

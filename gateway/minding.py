@@ -1,0 +1,129 @@
+"""What of the memory is told to the model in one turn, and what is noted of its use afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.moment import Moment
+from gateway.tools import MemoryTools
+from memory import decay, procedures, search
+from memory.errors import MemoryFault
+from memory.facts import Fact, Scope, visible
+from memory.knowledge import Seen, in_words, line
+from memory.memory_manager import MemoryManager
+from memory.models import LongTermMemory
+from memory.procedures import Procedure
+from processors.models import EventType
+
+log = logging.getLogger(__name__)
+
+MOST_FACTS = 40  # in one prompt: what fits the message first, then what is freshest
+MOST_PROCEDURES = 3
+_EPISODES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Minded:
+    """`attributes` are the customer's facts by key, `notes` the shop's own facts, in words; `user_context` is for
+    instructions that ask for it."""
+
+    memory: LongTermMemory | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    procedures: list[Procedure] = field(default_factory=list)
+    user_context: str = ""
+    used: list[Fact] = field(default_factory=list)
+    tools: MemoryTools | None = None
+    begun: float = field(default_factory=time.monotonic)
+
+    def context(self) -> dict[str, Any]:
+        """What it adds to the context for the model."""
+        return {
+            "user_attributes": self.attributes,
+            "shop_facts": self.notes,
+            "procedures": [one.content for one in self.procedures],
+            "user_context": self.user_context,
+        }
+
+
+class Minding:
+    def __init__(self, manager: MemoryManager) -> None:
+        self._manager = manager
+        self._later: set[asyncio.Task[None]] = set()
+
+    async def of(self, moment: Moment, words: str, source: str) -> Minded:
+        """Facts that hold and have not faded, and the procedures whose trigger fits. Without long-term memory nothing
+        of it: the turn goes on."""
+        ref = moment.ref
+        try:
+            seen = await self._manager.knowledge.seen_by(
+                ref.tenant, ref.user, agent=ref.agent, session=moment.session.facts
+            )
+        except MemoryFault as error:
+            log.error("answering without long-term memory: %s", error, extra={"tenant": moment.tenant.id})
+            return Minded()
+        known = _chosen(seen, words, moment)
+        own = [one for one in known if one.scope in (Scope.SESSION, Scope.USER)]
+        memory = seen.memory
+        fitting = procedures.matching(
+            seen.procedures,
+            words,
+            agent=ref.agent,
+            language=moment.language,
+            platform=moment.last.platform,
+            intent=moment.session.last_intent or EventType.GENERIC_EVENT.value,
+        )
+        last = sorted(memory.episodes, key=lambda one: one.ended_at)[-_EPISODES:] if memory else []
+        return Minded(
+            memory=memory,
+            attributes={one.key: one.value for one in own},
+            notes=[line(one) for one in known if one not in own],
+            procedures=fitting[:MOST_PROCEDURES],
+            user_context=in_words(memory, own, last) if memory else "",
+            used=[one for one in known if _fits(words, one) > 0],
+            tools=MemoryTools(self._manager, ref, source),
+        )
+
+    def after(self, moment: Moment, minded: Minded, *, answered: bool) -> None:
+        """Counts what was used, off the customer's way. `answered`: the model did, so the procedures went well."""
+        tenant, user, now = moment.ref.tenant, moment.ref.user, moment.now
+        knowledge = self._manager.knowledge
+        if minded.used:
+            self._soon(knowledge.used(tenant, user, minded.used, now))
+        if minded.procedures:
+            ids = [one.id for one in minded.procedures]
+            self._soon(knowledge.count(tenant, ids, answered, time.monotonic() - minded.begun, now))
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._later)
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except MemoryFault as error:
+                log.warning("a use is not counted: %s", error)
+
+        task = asyncio.create_task(run())
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+
+def _chosen(seen: Seen, words: str, moment: Moment) -> list[Fact]:
+    """In the order in which they were learned, so that the prompt stays the same as long as nothing is new."""
+    fresh = decay.fresh(visible(seen.facts), moment.now)
+    if len(fresh) > MOST_FACTS:
+        fresh.sort(
+            key=lambda one: (-search.score(words, search.of_fact(one).found_by), -decay.strength(one, moment.now))
+        )
+        fresh = fresh[:MOST_FACTS]
+    return sorted(fresh, key=lambda one: one.created_at)
+
+
+def _fits(words: str, fact: Fact) -> float:
+    return search.score(words, search.of_fact(fact).found_by)

@@ -1,0 +1,200 @@
+"""What the model can do while it thinks: look something up in its memory of this customer, and note something down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import orjson
+
+from memory.errors import MemoryFault
+from memory.facts import FactType
+from memory.keys import ConversationRef
+from memory.memory_manager import MemoryManager
+from processors.llm import (
+    ChatModel,
+    ChatRequest,
+    Completion,
+    LLMBadAnswer,
+    LLMRejected,
+    LLMUnavailable,
+    ToolCall,
+)
+
+_MOST_CALLS = 8  # of one round; what a model asks for beyond that is not done
+_LONGEST = 1000  # characters of a value, a key or a question
+_SHOWN = 4000  # characters of a result
+
+_KINDS = ["facts", "procedures", "episodes", "all"]
+_TYPES = [str(one) for one in FactType]
+SPECIFICATIONS: tuple[dict[str, Any], ...] = (
+    {
+        "type": "function",
+        "function": {
+            "name": "recall",
+            "description": "Looks up what is known of this customer. With key: that fact. With query: whatever has "
+            "these words. With neither: every fact.",
+            "parameters": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "key": {"type": "string"},
+                    "query": {"type": "string"},
+                    "memory_type": {"type": "string", "enum": _KINDS},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 50},
+                },
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "remember",
+            "description": "Notes down what this customer said of themselves and will still hold next month. Value in "
+            "their own words and script.",
+            "parameters": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["key", "value"],
+                "properties": {
+                    "key": {"type": "string", "description": "short, English, snake_case: shoe_size"},
+                    "value": {"type": "string"},
+                    "type": {"type": "string", "enum": _TYPES},
+                    "overwrite": {"type": "boolean"},
+                },
+            },
+        },
+    },
+)
+
+
+class Toolbox(Protocol):
+    """What can be called in one turn."""
+
+    @property
+    def specifications(self) -> Sequence[Mapping[str, Any]]: ...
+
+    async def call(self, call: ToolCall) -> str:
+        """What the model gets to read. Never raises for what the model did."""
+        ...
+
+
+class MemoryTools:
+    """`recall` and `remember` for one turn. Tenant, user and conversation are those of the turn, whatever the model
+    says: it has no word for others. What it notes down holds for the user alone."""
+
+    specifications = SPECIFICATIONS
+
+    def __init__(self, manager: MemoryManager, ref: ConversationRef, source: str | None) -> None:
+        self._manager = manager
+        self._ref = ref
+        self._source = source
+
+    async def call(self, call: ToolCall) -> str:
+        known = {spec["function"]["name"]: spec["function"]["parameters"] for spec in SPECIFICATIONS}
+        if call.name not in known:
+            return f"error: there is no tool {call.name[:40]!r}; use {' or '.join(known)}"
+        try:
+            given = orjson.loads(call.arguments or "{}")
+        except ValueError:
+            return "error: the arguments are not JSON"
+        if not isinstance(given, dict):
+            return "error: the arguments are no object"
+        parameters = known[call.name]
+        if strange := sorted(set(given) - set(parameters["properties"])):
+            return f"error: {call.name} has no {strange[0][:40]!r}"
+        if missing := [name for name in parameters.get("required", ()) if given.get(name) in (None, "")]:
+            return f"error: {call.name} needs {missing[0]!r}"
+        given = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in given.items()}
+        try:
+            return (await (self._recall if call.name == "recall" else self._remember)(given))[:_SHOWN]
+        except (ValueError, TypeError) as error:
+            return f"error: {str(error)[:200]}"
+        except MemoryFault:
+            return "error: the memory can't be reached now"
+
+    async def _recall(self, given: Mapping[str, Any]) -> str:
+        limit = given.get("limit", 10)
+        tenant, user, agent, conversation = self._ref
+        return await self._manager.recall(
+            tenant,
+            user,
+            _text(given.get("key")),
+            _text(given.get("query")),
+            memory_type=str(given.get("memory_type", "facts")),
+            limit=min(50, max(1, limit)) if isinstance(limit, int) else 10,
+            agent=agent,
+            conversation_id=conversation,
+        )
+
+    async def _remember(self, given: Mapping[str, Any]) -> str:
+        tenant, user, agent, conversation = self._ref
+        return await self._manager.remember_in_words(
+            tenant,
+            user,
+            str(given["key"]),
+            given["value"],
+            fact_type=str(given.get("type") or FactType.FACT),
+            overwrite=given.get("overwrite") is not False,
+            source=self._source,
+            agent=agent,
+            conversation_id=conversation,
+        )
+
+
+async def converse(
+    model: ChatModel, request: ChatRequest, toolbox: Toolbox | None, rounds: int
+) -> tuple[Completion, list[dict[str, Any]]]:
+    """The answer after at most `rounds` rounds of tool calls, and what was done: `tool`, `arguments`, `result` or
+    `error`. All of it within the request's one timeout. Raises LLMError."""
+    actions: list[dict[str, Any]] = []
+    if toolbox is None or rounds <= 0:
+        return await model.complete(request), actions
+    deadline = time.monotonic() + request.access.timeout
+    messages = list(request.messages)
+    for left in range(rounds, -1, -1):
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
+            raise LLMUnavailable("no answer from the language model in time")
+        asked = replace(
+            request,
+            messages=messages,
+            access=replace(request.access, timeout=seconds),
+            tools=toolbox.specifications,
+            tool_choice=None if left else "none",
+        )
+        try:
+            completion = await model.complete(asked)
+        except LLMRejected:
+            if actions:
+                raise
+            return await model.complete(request), actions  # a model without tools
+        if not completion.tool_calls:
+            return completion, actions
+        calls = completion.tool_calls[:_MOST_CALLS]
+        messages.append(
+            {
+                "role": "assistant",
+                "content": completion.text or None,
+                "tool_calls": [
+                    {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+                    for one in calls
+                ],
+            }
+        )
+        for one in calls:
+            result = await toolbox.call(one)
+            messages.append({"role": "tool", "tool_call_id": one.id, "content": result})
+            failed = result.startswith("error: ")
+            actions.append(
+                {"tool": one.name, "arguments": one.arguments[:_LONGEST], "error" if failed else "result": result}
+            )
+    if completion.text.strip():
+        return completion, actions
+    raise LLMBadAnswer("the language model called tools without end")
+
+
+def _text(value: Any) -> str | None:
+    return str(value) if value not in (None, "") else None

@@ -130,6 +130,8 @@ class Agent(_Model):
     """A speech model, such as `openai/whisper-1`: voice messages are read out to it at llm.base_url. Left out: they are
     kept, but not understood."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    suggestions: Annotated[tuple[Words, ...], OneOrMany] = ()
+    """Buttons for a customer to begin with, each a question in the customer's words."""
 
 
 class LLM(_Model):
@@ -218,6 +220,8 @@ class Faq(_Model):
 
     questions: Annotated[tuple[Words, ...], OneOrMany, Field(min_length=1)]
     answer: Text
+    buttons: Annotated[tuple[Words, ...], OneOrMany] = ()
+    """What may be asked next; pressing one sends its words."""
 
 
 class TenantFile(_Model):

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from config.tenants import Tenant
 from gateway import mydata
+from gateway.buttons import suggested_by
 from gateway.command_words import DOES, listed, named
 from gateway.messages import Answer, Kind
 from gateway.moment import Done, Moment
@@ -32,7 +33,7 @@ class Commands:
 
     async def settle(self, moment: Moment) -> Done | None:
         tenant, ref, message, language = moment.tenant, moment.ref, moment.last, moment.language
-        if message.kind is not Kind.TEXT:
+        if message.kind not in (Kind.TEXT, Kind.POSTBACK):  # a button may hold a command
             return None
         if not message.text.startswith("/"):
             # One of several messages is no command: the others want an answer too.
@@ -40,7 +41,7 @@ class Commands:
         argument = message.text.partition(" ")[2].strip().lower()
         match named(tenant, message.text):
             case "start":
-                return Done(Answer(tenant.reply("welcome", language)), silent=False)
+                return Done(Answer(tenant.reply("welcome", language), suggested_by(moment.agent)), silent=False)
             case "help":
                 return Done(Answer(_help(tenant, language)))
             case "reset":

@@ -8,6 +8,7 @@ import msgspec
 
 from config.tenants import Tenant
 from gateway.batch import AMENDS, Amendment, as_message, fold
+from gateway.buttons import suggested_by
 from gateway.described import described
 from gateway.inbox.base import Claim, event_of
 from gateway.media import FILE
@@ -75,7 +76,8 @@ class Events:
                 await self._reach.back(*where)
             if last.platform == "telegram" and last.extra.get("unblocked"):
                 return Done(None)  # a /start comes with it, and one welcome is enough
-            return Done(Answer(moment.tenant.reply("welcome", moment.language)), _started(last), silent=False)
+            welcome = Answer(moment.tenant.reply("welcome", moment.language), suggested_by(moment.agent))
+            return Done(welcome, _started(last), silent=False)
         if last.group and not any(message.mentioned for message in moment.messages):
             return Done(None)  # the group talks among itself
         return None

@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from config.tenants import LineChannel, Staff, Tenant
+from gateway.batch import AMENDS
 from gateway.channel_states import ChannelStates
 from gateway.command_words import named
 from gateway.errors import InboxUnavailable
@@ -122,7 +123,7 @@ class StaffDesk:
     async def _heard_one(self, moment: Moment, message: InboundMessage) -> str | None:
         """Passes a reply on; the name of the text to answer with, if there is anything to say."""
         replied = message.extra.get("quoted_message_id")
-        if not replied or message.kind is Kind.FOLLOW:
+        if not replied or message.kind in AMENDS:
             return None
         if self._redis is None:
             raise InboxUnavailable("Redis is away")

@@ -61,9 +61,7 @@ async def test_a_commands_name_says_nothing_about_the_customers_language(tmp_pat
 
 
 @pytest.mark.parametrize("text", ["/reset@bot1000001_bot", "@bot1000001_bot /reset"])
-async def test_in_a_telegram_group_a_command_may_come_with_a_mention(
-    text: str, tmp_path: Path, redis_url: str
-) -> None:
+async def test_in_a_telegram_group_a_command_may_come_with_a_mention(text: str, tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url) as home:
         start = text.index("@")
         mention = {"type": "mention", "offset": start, "length": len("@bot1000001_bot")}

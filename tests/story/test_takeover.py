@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import redis
 from gateway.takeover import wants_a_person
 from tests.house import TELEGRAM_SECRET, House, house, shop
 from tests.standins.line import monthly_limit
-from tests.standins.telegram import KICKED
+from tests.standins.model import Fault
+from tests.standins.telegram import KICKED, too_many
 
 ANN = "U" + "a" * 32
 STAFF, MEMBER = -100123, 77
@@ -35,7 +37,7 @@ class Clock:
 
 def session(redis_url: str, user: str) -> dict[str, Any]:
     with redis.Redis.from_url(redis_url) as client:
-        stored: dict[str, Any] = json.loads(client.get(f"sm:shop:{user}"))  # type: ignore[arg-type]
+        stored: dict[str, Any] = json.loads(client.get(f"sm:shop:{user}"))
     return stored
 
 
@@ -241,12 +243,27 @@ async def test_a_reply_to_what_nobody_remembers_is_answered_honestly(tmp_path: P
         await says(home, 55, "/human")
         with redis.Redis.from_url(redis_url) as client:
             found = client.keys("cc:staff:*")
-            assert len(found) == 1  # type: ignore[arg-type]
-            assert 6 * 86400 < client.ttl(found[0]) <= 7 * 86400  # type: ignore[index, operator]
-            client.delete(found[0])  # type: ignore[index]
+            assert len(found) == 1
+            assert 6 * 86400 < client.ttl(found[0]) <= 7 * 86400
+            client.delete(found[0])
         await staff_reply(home, 0, "hello")
         assert len(home.telegram_shows(55)) == 1
         assert home.telegram_shows(STAFF)[1:] == ["ไม่มีข้อมูลแล้วว่าข้อความนั้นเป็นของลูกค้าท่านใด รบกวนตอบกลับข้อความที่ใหม่กว่านะคะ"]
+
+
+async def test_a_turn_that_is_tried_again_tells_staff_and_the_customer_once(tmp_path: Path, redis_url: str) -> None:
+    async with house(tmp_path, redis_url, {"shop": shop(staff=ON_LINE)}) as home:
+        home.telegram.next(replace(too_many(1), on="/sendMessage"))
+        home.line.next(Fault(cut=True, landed=True, on="/push"))
+        await says(home, 55, "talk to a human")
+        assert len(home.telegram.calls_to("/sendMessage")) == 2
+        assert len(home.line.calls_to("/push")) == 2
+        assert (home.telegram_shows(55), len(home.line_shows(LINE_STAFF))) == ([SOON], 1)
+        reply = home.line.text_event(ANN, "Ploy here", group=LINE_STAFF)
+        reply["message"]["quotedMessageId"] = home.line.delivered[LINE_STAFF][0].id
+        await home.line.deliver(home.line_hook(), reply)
+        await home.quiet()
+        assert home.telegram_shows(55) == [SOON, "Ploy here"]
 
 
 @pytest.mark.parametrize(

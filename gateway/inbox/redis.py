@@ -30,6 +30,7 @@ from gateway.inbox.base import (
     event_of,
     name_of,
 )
+from gateway.inbox.together import Together
 from gateway.messages import InboundMessage, decode, encode
 from gateway.pacing import Limit
 from memory.short_term import lua
@@ -61,8 +62,12 @@ class RedisInbox:
         self._scripts = {name: client.register_script(source(name)) for name in SCRIPTS}
         self._unanswered: str | None = None  # request id of a claim whose answer was lost
         self._waking: asyncio.Task[Any] | None = None
+        self._putting = Together(self._put)
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
+        return list(await self._putting(messages))
+
+    async def _put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
         arguments: list[Any] = [INDEX, SEEN_FOR]
         for message, policy in messages:
             entry = message.lane.replace("\n", " ").encode("utf-8", "replace") + b"\n" + encode(message)
@@ -179,6 +184,7 @@ class RedisInbox:
         if self._waking is not None:
             self._waking.cancel()
             await asyncio.wait({self._waking})
+        await self._putting.close()
         await self._redis.aclose()
 
     async def _run(self, name: str, arguments: list[Any]) -> Any:

@@ -1,0 +1,83 @@
+"""Calls that share a round trip."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from gateway.inbox.together import MOST, Together
+
+
+class Calls:
+    """Answers each item with ten times itself, once it may."""
+
+    def __init__(self) -> None:
+        self.made: list[list[int]] = []
+        self.may = asyncio.Event()
+        self.fails = False
+
+    async def __call__(self, items: Sequence[int]) -> list[int]:
+        self.made.append(list(items))
+        await self.may.wait()
+        if self.fails:
+            raise ConnectionError("away")
+        return [10 * item for item in items]
+
+
+async def started(*work: asyncio.Task[Sequence[int]]) -> None:
+    for _ in work:
+        await asyncio.sleep(0)
+
+
+async def test_what_comes_while_a_call_is_under_way_goes_in_the_next_one() -> None:
+    calls = Calls()
+    together = Together(calls)
+    tasks = [asyncio.create_task(together(items)) for items in ([1], [2, 3], [4])]
+    await started(*tasks)
+    calls.may.set()
+    assert await asyncio.gather(*tasks) == [[10], [20, 30], [40]]
+    assert calls.made == [[1], [2, 3, 4]]
+
+
+async def test_nobody_waits_when_nothing_is_under_way() -> None:
+    calls = Calls()
+    calls.may.set()
+    together = Together(calls)
+    assert [await together([1]), await together([2])] == [[10], [20]]
+    assert calls.made == [[1], [2]]
+
+
+async def test_a_failure_reaches_all_who_shared_the_call_and_the_next_one_is_made() -> None:
+    calls = Calls()
+    calls.fails = True
+    together = Together(calls)
+    tasks = [asyncio.create_task(together([n])) for n in (1, 2, 3)]
+    await started(*tasks)
+    calls.may.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [ConnectionError] * 3
+    calls.fails = False
+    assert await together([4]) == [40]
+
+
+@pytest.mark.parametrize("gone", [0, 1], ids=["who makes the call", "who waits"])
+async def test_one_who_is_cancelled_takes_nobody_along(gone: int) -> None:
+    calls = Calls()
+    together = Together(calls)
+    tasks = [asyncio.create_task(together([n])) for n in (1, 2, 3)]
+    await started(*tasks)
+    tasks.pop(gone).cancel()
+    calls.may.set()
+    assert sorted(await asyncio.gather(*tasks)) == sorted([[10 * n] for n in (1, 2, 3) if n != gone + 1])
+
+
+async def test_a_call_has_its_limit_of_items() -> None:
+    calls = Calls()
+    together = Together(calls)
+    tasks = [asyncio.create_task(together([n])) for n in range(MOST + 2)]
+    await started(*tasks)
+    calls.may.set()
+    await asyncio.gather(*tasks)
+    assert [len(made) for made in calls.made] == [1, MOST, 1]

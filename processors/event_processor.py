@@ -1,14 +1,18 @@
-"""A message becomes an event: asked of the language model where there is one, else told by the rules."""
+"""A message becomes an event: asked of the language model where there is one, else told by the local classifier
+where that is installed, else by the rules."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from processors import local
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.models import EventType, MemoryEvent
@@ -17,7 +21,10 @@ from processors.payload import specifics
 from processors.rules import Rules, Verdict, default_rules
 
 if TYPE_CHECKING:
+    from processors.local.classifier import Classifier
     from processors.openrouter import OpenRouter
+
+SURE = 0.8  # a local confidence from which asking is not worth it; see benchmarks/understanding.py
 
 _STORED = 4000  # characters of a message that an event keeps; the transcript has it whole
 _CONTEXT_KEYS = ("platform", "state", "current_state", "last_intent", "current_topic", "preferred_language")
@@ -45,11 +52,24 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """What a message is, told without a language model. `confidence` is the share of such answers that are right."""
+
+    event_type: EventType
+    importance: float
+    confidence: float
+    classified_by: str  # `local` or `rules`
+    verdict: Verdict
+
+
 class EventProcessor:
     """Classifies and scores messages. With a key (its own or `access`'s) it asks the language model and holds what
-    comes back to the schema; without one, or when that fails, the Thai and English rules decide.
+    comes back to the schema; without one, or when that fails, the local classifier decides where the extra `local` is
+    installed, and the Thai and English rules where it is not.
 
-    `keywords` add to the rules. `llm` replaces the OpenRouter client that is otherwise made from the arguments.
+    `keywords` add to the rules and go before the classifier. `llm` replaces the OpenRouter client that is otherwise
+    made from the arguments; `classifier` gives the local classifier, or None for the rules alone.
     """
 
     def __init__(
@@ -61,11 +81,15 @@ class EventProcessor:
         llm: ChatModel | None = None,
         keywords: Mapping[EventType, Sequence[str]] | None = None,
         timeout: float = 30.0,
+        classifier: Callable[[], Classifier | None] | None = None,
     ) -> None:
         self._access = Access(api_key=api_key or None, base_url=base_url, model=model, timeout=timeout)
         self._llm = llm
         self._own: OpenRouter | None = None
         self._rules = Rules(keywords) if keywords else default_rules()
+        self._classifier = classifier
+        self._loaded: Classifier | None = None
+        self._looked = False
 
     async def analyze_message(
         self,
@@ -76,25 +100,29 @@ class EventProcessor:
         timestamp: datetime | None = None,
         access: Access | None = None,
         ask: bool = True,
+        trusted: Collection[EventType] = (),
     ) -> MemoryEvent:
         """The event of any text; never raises for one. `context` is what `get_context_for_llm` gives, or any mapping;
-        `access` goes before the constructor's; `ask=False` keeps to the rules."""
+        `access` goes before the constructor's; `ask=False` keeps to what is known here. Of the types in `trusted` the
+        local answer stands where it is confident (SURE), and no call is made."""
         context = context or {}
         access = access or self._access
         found = specifics(message)
         language = detect(message)
-        verdict = self._rules.classify(message)
-        event_type, importance = verdict.event_type, verdict.importance
+        told = await self.understand(message)
+        event_type, importance = told.event_type, told.importance
         payload: dict[str, Any] = {
             "original_message": safe(message[:_STORED]),
             "language": language or _previous_language(context) or "mixed",
             "context": {key: context[key] for key in _CONTEXT_KEYS if _small(context.get(key))},
-            "reasoning": f"rule: {verdict.rule}",
-            "classified_by": "rules",
-            "rule": verdict.rule,
+            "reasoning": f"rule: {told.verdict.rule}" if told.classified_by == "rules" else "local classifier",
+            "classified_by": told.classified_by,
+            "confidence": told.confidence,
+            "rule": told.verdict.rule,
             **found,
         }
-        if ask and access.api_key and message.strip():
+        stands = event_type in trusted and told.confidence >= SURE
+        if ask and not stands and access.api_key and message.strip():
             try:
                 answer = await self._ask(message, context, access)
             except LLMError as error:
@@ -102,7 +130,7 @@ class EventProcessor:
             else:
                 event_type, importance = EventType(answer["event_type"]), round(float(answer["importance_score"]), 3)
                 payload |= {"classified_by": "llm", "reasoning": safe(answer.get("reasoning") or "")[:500]}
-                del payload["rule"]
+                del payload["rule"], payload["confidence"]
                 if language is None and answer.get("language"):
                     payload["language"] = answer["language"]
                 details = {k: safe(v)[:300] for k, v in (answer.get("details") or {}).items() if v}
@@ -117,8 +145,23 @@ class EventProcessor:
         )
 
     def classify(self, message: str) -> Verdict:
-        """What the rules alone say, at once: for deciding whether to ask at all."""
+        """What the rules alone say, at once."""
         return self._rules.classify(message)
+
+    async def understand(self, message: str) -> Understood:
+        """What can be told without a language model."""
+        verdict = self._rules.classify(message)
+        if not verdict.own and message.strip() and (classifier := await self._local()) is not None:
+            guess = classifier.guess(message)
+            return Understood(guess.event_type, guess.importance, guess.confidence, "local", verdict)
+        return Understood(verdict.event_type, verdict.importance, verdict.confidence, "rules", verdict)
+
+    async def _local(self) -> Classifier | None:
+        if not self._looked:
+            # The first time it is read from disk, which takes a second.
+            self._loaded = await asyncio.to_thread(self._classifier or local.shared)
+            self._looked = True
+        return self._loaded
 
     async def close(self) -> None:
         """Closes the client that was made here; one that was passed in is its owner's."""

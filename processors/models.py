@@ -45,8 +45,8 @@ def band(score: float) -> Band:
 class MemoryEvent(BaseModel):
     """One classified, scored message.
 
-    `payload` holds at least `original_message`, `language`, `classified_by` (`llm` or `rules`) and `reasoning`,
-    and whatever was found in the text. `event_id` is the message's own id: the same message saved twice is one event.
+    `payload` holds at least `original_message`, `language`, `classified_by` (`llm`, `local` or `rules`) and
+    `reasoning`, and whatever was found in the text. `event_id` is the message's own id: the same message saved twice is one event.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -20,10 +20,13 @@ from typing import Any
 import pytest
 import zstandard
 
+from memory import episodes, facts
 from memory.errors import LongTermUnavailable
 from memory.keys import InvalidId
 from memory.long_term import journal
 from memory.long_term.json_files import JsonFiles
+from memory.models import Changes, LongTermMemory, Message
+from memory.person import new as new_person
 from memory.retention import Retention
 from processors.models import EventType, MemoryEvent
 
@@ -566,3 +569,130 @@ class TestManyWriters:
         assert memory is not None
         assert {one.event_id for one in memory.events} == {f"e{p * 1000 + n}" for p in range(3) for n in range(40)}
         assert memory.history_summary == "." * 120
+
+
+def _tell(base: str, number: int) -> None:
+    async def run() -> None:
+        store = JsonFiles(base, clock=lambda: NOW)
+        for n in range(10):
+            await store.change(TENANT, USER, lambda known, n=n: telling(known, number * 10 + n))  # type: ignore[misc]
+        await store.close()
+
+    asyncio.run(run())
+
+
+def telling(known: LongTermMemory, number: int) -> Changes:
+    """The same fact, each time from another message."""
+    fact = facts.new(now=NOW, key="color", value="blue", source=f"m{number}")
+    return Changes(facts=facts.merge(known.facts, fact).changed)
+
+
+class TestChange:
+    async def test_fifty_at_once_of_the_same_fact_leave_one(self, store: JsonFiles) -> None:
+        await asyncio.gather(
+            *(store.change(TENANT, USER, lambda known, n=n: telling(known, n)) for n in range(50))  # type: ignore[misc]
+        )
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert [(fact.value, fact.times_confirmed) for fact in memory.facts] == [("blue", 49)]
+
+    async def test_from_threads_and_processes_at_once_too(self, base: Path, store: JsonFiles) -> None:
+        context = multiprocessing.get_context("spawn")
+        processes = [context.Process(target=_tell, args=(str(base), n)) for n in range(3)]
+        for process in processes:
+            process.start()
+        await asyncio.gather(*(asyncio.to_thread(_tell, str(base), n) for n in range(3, 5)))
+        for process in processes:
+            await asyncio.to_thread(process.join, 60)
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert [process.exitcode for process in processes] == [0, 0, 0]
+        assert [(fact.value, fact.times_confirmed) for fact in memory.facts] == [("blue", 49)]
+
+    async def test_what_adds_nothing_writes_nothing(self, store: JsonFiles, base: Path) -> None:
+        await store.change(TENANT, USER, lambda _: Changes())
+        assert [path.name for path in (base / TENANT).iterdir() if path.is_file()] == []
+        assert await store.load(TENANT, USER) is None
+
+    async def test_everything_comes_back_before_and_after_a_fold(self, store: JsonFiles, base: Path) -> None:
+        episode = episodes.made_of(
+            "s1", NOW, [{"role": "user", "message": "สวัสดี", "timestamp": "2026-03-01T09:00:00Z"}]
+        )
+        person = new_person(USER, NOW, "พลอย")
+        fact = facts.new(now=NOW, key="city", value="เชียงใหม่", source="m1")
+        changes = Changes(events=[event(1)], facts=[fact], episodes=[episode], person=person, history_summary="สรุป")
+        await store.change(TENANT, USER, lambda _: changes)
+        for _ in range(2):
+            memory = await store_on(base).load(TENANT, USER)
+            assert memory is not None
+            assert (memory.facts, memory.episodes, memory.person) == ([fact], [episode], person)
+            assert (memory.events, memory.attributes, memory.history_summary) == (
+                [event(1)],
+                {"city": "เชียงใหม่"},
+                "สรุป",
+            )
+            await store.compact(TENANT, USER, NOW)
+
+    async def test_attributes_are_the_view_of_the_facts_by_key(self, store: JsonFiles) -> None:
+        await store.save_events(TENANT, USER, [event(1)], attributes={"city": "Bangkok"})
+        await store.save_events(TENANT, USER, [event(2)], attributes={"city": "Chiang Mai"})
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert memory.attributes == {"city": "Chiang Mai"}
+        assert [(fact.value, fact.current, fact.source) for fact in memory.facts] == [
+            ("Bangkok", False, "e1"),
+            ("Chiang Mai", True, "e2"),
+        ]
+
+    async def test_attributes_of_a_file_written_by_hand_are_facts_of_full_confidence(
+        self, store: JsonFiles, base: Path
+    ) -> None:
+        write(base, SEED_FILE)
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert [(fact.key, fact.value, fact.confidence) for fact in memory.facts] == [
+            ("preferred_language", "th", 1.0),
+            ("customer_segment", "regular", 1.0),
+        ]
+        again = await store_on(base).load(TENANT, USER)
+        assert again is not None
+        assert [fact.id for fact in again.facts] == [fact.id for fact in memory.facts]
+
+    async def test_an_attribute_changed_by_hand_supersedes_the_fact(self, store: JsonFiles, base: Path) -> None:
+        await store.save_events(TENANT, USER, [event(1)], attributes={"city": "Bangkok"})
+        await store.compact(TENANT, USER, NOW)
+        path = base / TENANT / "line:U1.json"
+        path.write_bytes(path.read_bytes().replace(b'"city": "Bangkok"', b'"city": "Phuket"'))
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert memory.attributes == {"city": "Phuket"}
+        assert [(fact.value, fact.current) for fact in memory.facts] == [("Bangkok", False), ("Phuket", True)]
+
+    async def test_a_broken_file_gives_its_whole_facts_and_episodes(self, store: JsonFiles, base: Path) -> None:
+        await store.save_events(TENANT, USER, [event(1)], attributes={"city": "Bangkok", "name": "พลอย"})
+        await store.compact(TENANT, USER, NOW)
+        path = base / TENANT / "line:U1.json"
+        whole = path.read_bytes()
+        path.write_bytes(whole[: whole.rindex(b'"key": "name"')])
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert memory.attributes == {"city": "Bangkok", "name": "พลอย"}
+
+    async def test_the_tenants_own_is_nobodys_and_each_tenants_alone(self, store: JsonFiles, base: Path) -> None:
+        fact = facts.new(now=NOW, key="wifi", value="1234", scope="global")
+        await store.change_shared(TENANT, lambda _: Changes(facts=[fact]))
+        shared = await store.load_shared(TENANT)
+        assert shared is not None
+        assert (shared.facts, shared.attributes, shared.user_id) == ([fact], {}, "")
+        assert await store.load_shared("store_002") is None
+        assert [user async for user in store.users(TENANT)] == []
+        assert (base / TENANT / "_tenant.json").exists()
+        with pytest.raises(InvalidId):
+            await store.forget(TENANT, "")
+
+    async def test_the_cost_of_a_change_does_not_grow_with_what_is_known(self, store: JsonFiles, base: Path) -> None:
+        for n in range(30):
+            await store.change(TENANT, USER, lambda known, n=n: telling(known, n))  # type: ignore[misc]
+        journal_file = base / TENANT / "line:U1.journal"
+        lines = journal_file.read_bytes().splitlines()
+        assert len(lines[-1]) < 2 * len(lines[0]) + 400

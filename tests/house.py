@@ -20,6 +20,7 @@ from config.settings import Settings
 from config.tenants import Tenants
 from gateway import app
 from gateway.inbox.away import RECENT
+from gateway.inbox.redis import INDEX
 from gateway.inbox.spool import MOST
 from gateway.patience import Times
 from gateway.processes import serve
@@ -113,16 +114,16 @@ class House:
     async def quiet(self, patience: float = 30.0) -> None:
         """Until nothing waits and nothing is in hand."""
         client = app.inbox_client(self.settings, self.redis_url)
-        inbox = app.RedisInbox(client, "test")
         try:
             async with asyncio.timeout(patience):
-                empty = 0  # looks in a row: one may miss what is just passing from hand to hand
-                while empty < 2:
-                    depth = await inbox.depth()
-                    empty = 0 if depth.ready + depth.due + depth.leased else empty + 1
+                while True:
+                    look: Any = client.pipeline(transaction=True)  # in one step: nothing slips from place to place
+                    look.zcard(f"{INDEX}:due").zcard(f"{INDEX}:lease").llen(f"{INDEX}:tenants")
+                    if not any(await look.execute()):
+                        return
                     await asyncio.sleep(0.01)
         finally:
-            await inbox.close()
+            await client.aclose()
 
 
 @asynccontextmanager

@@ -127,6 +127,7 @@ async def test_a_bots_menu_is_set_once_and_again_when_the_file_changes(tmp_path:
         ]
         assert menu(home, "en")[:2] == [("start", "Start chatting"), ("help", "Show what I can do")]
         assert menu(home, None) == menu(home, "en")
+        await home.until(menus_kept(redis_url), bool)
     async with house(tmp_path, redis_url, {"shop": shop()}) as home:  # another worker, the same file
         changed = shop(language="th", commands={"forget": False, "human": "staff"})
         changed["staff"] = {"channel": "telegram-main", "chat": "-100123"}
@@ -146,7 +147,8 @@ def menus_kept(redis_url: str) -> Any:
 
     async def ask() -> bool:
         async with redis.asyncio.Redis.from_url(redis_url) as client:
-            return await client.exists("cc:menu:shop:telegram-main") == 1
+            kept, tried = "cc:menu:shop:telegram-main", "cc:menu:shop:telegram-main:tried"
+            return (await client.exists(kept), await client.exists(tried)) == (1, 0)
 
     return ask
 

@@ -216,7 +216,8 @@ def test_a_thread_that_is_no_topic_is_not_kept() -> None:
 
 
 def test_the_quoted_words_come_along() -> None:
-    assert one(telegram(payload("telegram/06_reply_to_bot_with_quote"))).extra == {"quoted_text": "12,400"}
+    extra = one(telegram(payload("telegram/06_reply_to_bot_with_quote"))).extra
+    assert extra == {"quoted_text": "12,400", "quoted_message_id": "4006"}
 
 
 def test_bots_are_not_answered() -> None:

@@ -395,11 +395,22 @@ async def work(
         )
 
         async def run(stop: asyncio.Event) -> None:
+            warming = asyncio.create_task(_warm(tenants, senders))
+
+            async def after_warming(work: Coroutine[Any, Any, None]) -> None:
+                """What is in no hurry would load an SDK of its own while the first customer waits for theirs."""
+                try:
+                    await asyncio.wait({warming})
+                except asyncio.CancelledError:
+                    work.close()
+                    raise
+                await work
+
             beside = [
-                asyncio.create_task(_warm(tenants, senders)),
-                asyncio.create_task(names.learn(telegram.username, stop)),
+                warming,
+                asyncio.create_task(after_warming(names.learn(telegram.username, stop))),
                 asyncio.create_task(names.watch(stop)),
-                asyncio.create_task(CommandMenus(client, tenants, telegram.call).watch(stop)),
+                asyncio.create_task(after_warming(CommandMenus(client, tenants, telegram.call).watch(stop))),
             ]
             if probe_every:
                 beside.append(asyncio.create_task(probes.run(stop)))
@@ -418,10 +429,17 @@ async def work(
 
 
 async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
-    """Loads the SDKs that the tenants need before the first answer is waited for, one after the other."""
+    """Loads the SDKs that the tenants need before the first answer is waited for, one after the other: two at once
+    would both be late. The first is the one that every answer of a model needs."""
+    if any(tenant.llm.api_key for tenant in tenants.all()):
+        await asyncio.to_thread(_load_model_sdk)
     used = {channel.platform for tenant in tenants.all() for channel in tenant.channels.values()}
     for platform in sorted(used & {"line", "telegram"}):
         await senders[platform].warm()
+
+
+def _load_model_sdk() -> None:
+    import openai  # noqa: F401
 
 
 async def any_worker(client: Redis) -> bool:

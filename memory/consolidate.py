@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory import facts, history, person
+from memory.canonical import canonical
 from memory.episodes import Episode, made_of
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact
@@ -48,7 +49,8 @@ class Consolidation:
 
         Raises LongTermUnavailable; the session is then still to be consolidated.
         """
-        tenant, user = session.tenant_id, session.user_id
+        tenant = session.tenant_id
+        user = await canonical(self._longterm, tenant, session.user_id)
         memory = await self._longterm.load(tenant, user)
         if _has_something(session):
             messages = await self._said(session)

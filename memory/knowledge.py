@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memory import decay, facts, person, procedures, search
+from memory.canonical import canonical
 from memory.episodes import Episode, Feedback
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact, Merged, Scope
@@ -18,7 +19,6 @@ from memory.wording import key_form
 
 KINDS = {"facts": "fact", "episodes": "episode", "procedures": "procedure", "events": "event"}
 _USED_AGAIN = timedelta(days=1)  # a use is written down once a day: a look must not cost a write each time
-_HOPS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,7 @@ class Knowledge:
 
     async def canonical(self, tenant: str, user: str) -> str:
         """Who stands for this id now: itself, or whom it was merged into."""
-        for _ in range(_HOPS):
-            memory = await self._longterm.load(tenant, user)
-            if memory is None or memory.person is None or memory.person.merged_into is None:
-                break
-            user = memory.person.merged_into
-        return user
+        return await canonical(self._longterm, tenant, user)
 
     async def seen_by(self, tenant: str, user: str, *, agent: str = "default", session: Sequence[Fact] = ()) -> Seen:
         memory = await self._longterm.load(tenant, await self.canonical(tenant, user))

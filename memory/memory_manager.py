@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from memory import context, parts
 from memory.amendments import Amendments
 from memory.archive import Archive
+from memory.canonical import all_ids, canonical
 from memory.cleanup import Cleanup
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import Consolidation, Reader
@@ -201,25 +202,38 @@ class MemoryManager(Knowing):
         return await self.media.prune(tenant_id, self._clock() - timedelta(days=days))
 
     async def forget(self, tenant_id: str, user_id: str) -> dict[str, Any]:
-        """Removes a person from everything that is kept here. The receipt counts what was removed: `sessions`,
-        `waiting_events`, `longterm_files`, `events`, `attributes`, `transcript_messages`, `media_files`.
+        """Removes a person from everything that is kept here, under every id that was merged into this one. The receipt
+        counts what was removed: `sessions`, `waiting_events`, `longterm_files`, `events`, `attributes`, `facts`,
+        `episodes`, `archived`, `transcript_messages`, `media_files`.
 
         Raises MemoryFault when a store could not be reached: every other one is done, and it must be asked for again.
         """
         receipt: dict[str, Any] = {"tenant_id": tenant_id, "user_id": user_id}
         failed: list[MemoryFault] = []
-        receipt["waiting_events"] = self.saving.drop(tenant_id, user_id)
-        try:  # the live session first: nobody writes on from it what is removed next
-            receipt["sessions"] = await self.sessions.forget(tenant_id, user_id)
-        except SessionsUnavailable as error:
-            failed.append(error)
+        ids = [user_id]
         try:
-            receipt |= await self.longterm.forget(tenant_id, user_id)
-            receipt["archived"] = await self.archive.forget(tenant_id, user_id)
-            receipt["transcript_messages"] = await self.transcripts.forget(tenant_id, user_id)
-            receipt["media_files"] = await self.media.forget(tenant_id, user_id)
+            ids = await all_ids(self.longterm, tenant_id, user_id)
         except LongTermUnavailable as error:
             failed.append(error)
+
+        def count(name: str, removed: int) -> None:
+            receipt[name] = receipt.get(name, 0) + removed
+
+        # The canonical id goes last: as long as it stands there, a repeat finds the others.
+        for one in reversed(ids):
+            count("waiting_events", self.saving.drop(tenant_id, one))
+            try:  # the live session first: nobody writes on from it what is removed next
+                count("sessions", await self.sessions.forget(tenant_id, one))
+            except SessionsUnavailable as error:
+                failed.append(error)
+            try:
+                count("archived", await self.archive.forget(tenant_id, one))
+                count("transcript_messages", await self.transcripts.forget(tenant_id, one))
+                count("media_files", await self.media.forget(tenant_id, one))
+                for name, removed in (await self.longterm.forget(tenant_id, one)).items():
+                    count(name, removed)
+            except LongTermUnavailable as error:
+                failed.append(error)
         if failed:
             raise failed[0]
         return receipt
@@ -336,7 +350,7 @@ class MemoryManager(Knowing):
 
     async def _known(self, ref: ConversationRef) -> LongTermMemory | None:
         try:
-            return await self.longterm.load(ref.tenant, ref.user)
+            return await self.longterm.load(ref.tenant, await canonical(self.longterm, ref.tenant, ref.user))
         except LongTermUnavailable as error:
             log.error("context without long-term memory: %s", error)
             return None

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Sequence
 
 from memory import amend, facts, history
+from memory.canonical import canonical
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact
 from memory.models import Changes, LongTermMemory
@@ -41,7 +42,8 @@ class Remember:
         if not batch and not heard:
             return True
         try:
-            await self._longterm.change(tenant, user, lambda memory: _learned(memory, batch, heard))
+            whose = await canonical(self._longterm, tenant, user)
+            await self._longterm.change(tenant, whose, lambda memory: _learned(memory, batch, heard))
         except LongTermUnavailable as error:
             log.error("%d events wait for long-term memory: %s", len(batch), error)
             self._keep(key, events)
@@ -59,8 +61,9 @@ class Remember:
         waiting = [event for event in self._pending.pop(key, ()) if not amend.is_of(event, message_ids)]
         if waiting:
             self._pending[key] = waiting
+        whose = await canonical(self._longterm, tenant, user)
         changed = await self._longterm.rewrite(
-            tenant, user, lambda memory: amend.in_longterm(memory, message_ids, instead, keep_gist=keep_gist)
+            tenant, whose, lambda memory: amend.in_longterm(memory, message_ids, instead, keep_gist=keep_gist)
         )
         if instead is not None and not changed:
             await self.save(tenant, user, [instead])

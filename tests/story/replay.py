@@ -107,14 +107,14 @@ class Model:
 
     def __call__(self, request: dict[str, Any]) -> str | dict[str, Any]:
         asked = request["messages"][-1]["content"]
+        if is_gist(request):
+            said = [message["text"] for message in json.loads(asked)["messages"] if message["from"] == "customer"]
+            return {"summary": self._gists[said[0]], "facts": []}
         if "response_format" in request:
             line = self._lines[json.loads(asked)["message"]]
             assert line.means is not None
             kind, score = line.means
             return {"event_type": kind, "importance_score": score, "language": "th", "reasoning": "", "details": {}}
-        if is_gist(request):
-            said = [message["message"] for message in json.loads(asked)["messages"] if message["role"] == "user"]
-            return self._gists[said[0]]
         answer = self._lines[asked].answer
         assert answer is not None
         return answer

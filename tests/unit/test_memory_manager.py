@@ -468,6 +468,7 @@ class TestForget:
             "episodes": 0,
             "archived": 0,
             "transcript_messages": 2,
+            "media_files": 0,
         }
         assert named(tmp_path, "*U1*") == ["line:U10", "line:U10.json"]
         session = await manager.get_or_create_session_context(TENANT, USER, "s")

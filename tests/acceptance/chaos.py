@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -189,8 +190,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     folder = given.keep or Path(tempfile.mkdtemp(prefix="chaos-"))
     folder.mkdir(parents=True, exist_ok=True)
+
+    async def ending_in_order() -> Report:
+        working = asyncio.current_task()
+        assert working is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, working.cancel)
+        return await run(plan, folder)
+
     try:
-        report = asyncio.run(run(plan, folder))
+        report = asyncio.run(ending_in_order())
     finally:
         if given.keep is None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,170 @@
+"""What the HTTP side keeps on disk: whole, in order, and never held by nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gateway.errors import InboxUnavailable
+from gateway.fallback import SpoolingInbox
+from gateway.inbox.away import SafeInbox
+from gateway.inbox.base import Policy
+from gateway.inbox.last_puts import LastPuts
+from gateway.inbox.redis import RedisInbox
+from gateway.inbox.spool import BEGUN, Entry, Spool
+from gateway.messages import InboundMessage
+from memory.keys import ConversationRef
+
+
+def message(event: str, user: str = "line:a", text: str = "hello") -> InboundMessage:
+    return InboundMessage(
+        tenant="shop", channel="line-main", platform="line", event_id=event, user_id=user, chat_id=user, text=text,
+        sent_at=1.0, received_at=1.0,
+    )  # fmt: skip
+
+
+def kept(spool: Spool, *events: str) -> list[Entry]:
+    return [entry for entry in spool.add([(message(event), Policy()) for event in events]) if entry is not None]
+
+
+def texts(entries: list[Entry]) -> list[str]:
+    return [entry.spooled.message.event_id for entry in entries]
+
+
+def test_the_same_delivery_twice_at_once_is_kept_once_and_whole(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(20):
+            taken = list(pool.map(lambda _, number=number: kept(spool, str(number)), range(8)))
+            assert [len(one) for one in taken].count(1) == 1
+            for entries in taken:
+                for entry in entries:
+                    entry.release()
+    assert sorted(texts(spool.free())) == sorted(map(str, range(20)))
+
+
+def test_what_comes_after_a_message_in_somebodys_hand_waits_for_it(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    first, second = kept(spool, "1", "2")
+    second.release()
+    assert spool.free() == []
+    first.release()
+    assert texts(spool.free()) == ["1", "2"]
+
+
+def test_a_message_with_a_begun_answer_says_so_to_who_takes_it_over(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    [entry] = kept(spool, "1")
+    entry.mark_begun()
+    entry.release()
+    [again] = spool.free()
+    again.mark_begun()
+    again.release()
+    [third] = spool.free()
+    assert third.spooled.message.extra == {BEGUN: True}
+
+
+async def test_a_turn_stopped_while_it_ends_leaves_no_lock_behind(tmp_path: Path) -> None:
+    spool, inbox = Spool(tmp_path), SpoolingInbox()
+    [entry] = kept(spool, "1")
+    await inbox.take(entry)
+    [claim] = (await inbox.claim(1)).claims
+    ending = asyncio.create_task(inbox.finish(claim, None))
+    await asyncio.sleep(0)  # it waits for the disk now
+    ending.cancel()
+    await asyncio.gather(ending, return_exceptions=True)
+    async with asyncio.timeout(10):
+        while not (found := spool.free()):
+            await asyncio.sleep(0.01)
+    assert [one.answered for one in found] == [True]
+
+
+async def test_what_could_not_be_answered_here_is_left_to_the_workers(tmp_path: Path) -> None:
+    spool, inbox = Spool(tmp_path), SpoolingInbox()
+    [entry] = kept(spool, "1")
+    await inbox.take(entry)
+    [claim] = (await inbox.claim(1)).claims
+    await inbox.finish(claim, None, dead="refused")
+    [again] = spool.free()
+    await inbox.take(again)
+    assert texts(spool.free()) == ["1"]
+
+
+def test_whether_something_was_put_lately_is_known_to_every_process_and_counts_by_the_last_contact(
+    tmp_path: Path,
+) -> None:
+    now = 1000.0
+    mine, other = (LastPuts(tmp_path / "recent", clock=lambda: now) for _ in range(2))
+    mine.note(["sm:shop:a"])
+    now = 1030.0
+    other.note_contact()
+    now = 9000.0  # the inbox has been away since
+    assert [other.recent("sm:shop:a", 60), other.recent("sm:shop:a", 30), other.recent("sm:shop:b", 60)] == [
+        *(True, False, False)
+    ]
+
+
+def test_a_put_that_was_certainly_refused_leaves_no_trace(tmp_path: Path) -> None:
+    puts = LastPuts(tmp_path / "recent")
+    puts.take_back(["sm:shop:a", "sm:shop:a"], puts.note(["sm:shop:a", "sm:shop:a"]))
+    assert not puts.recent("sm:shop:a", 60)
+
+
+class Remote(RedisInbox):
+    """Answers as the test says, and remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.fails: list[Exception] = []
+        self.events: list[str] = []
+
+    async def put(self, messages: object) -> list[bool]:
+        if self.fails:
+            raise self.fails.pop(0)
+        found = [one.event_id for one, _ in messages]  # type: ignore[attr-defined]
+        self.events += found
+        return [True] * len(found)
+
+    async def ping(self) -> None:
+        return None
+
+    async def mark_seen(self, conversation: str, event: str) -> None:
+        self.events.append(f"seen {event}")
+
+
+async def nothing(_: Entry | ConversationRef) -> None:
+    return None
+
+
+async def test_a_message_does_not_overtake_what_the_spool_holds_of_its_conversation(tmp_path: Path) -> None:
+    remote, spool = Remote(), Spool(tmp_path)
+    safe = SafeInbox(remote, spool, nothing, nothing)  # type: ignore[arg-type]
+    [held] = kept(spool, "1")  # another process has it in hand
+    assert await safe.put([(message("2"), Policy())]) == [True]
+    assert await safe.put([(message("3", user="line:b"), Policy())]) == [True]
+    assert remote.events == ["3"]
+    stop = asyncio.Event()
+    watching = asyncio.create_task(safe.watch(stop))
+    held.mark_answered()
+    held.release()
+    async with asyncio.timeout(10):
+        while spool.count():
+            await asyncio.sleep(0.01)
+    stop.set()
+    await watching
+    assert remote.events == ["3", "seen line-main:1", "2"]
+
+
+async def test_a_message_that_may_stand_in_the_inbox_is_answered_by_no_process_from_here(tmp_path: Path) -> None:
+    remote, spool, taken = Remote(), Spool(tmp_path), []
+
+    async def take(entry: Entry) -> None:
+        taken.append(entry.spooled.message.event_id)
+
+    remote.fails = [InboxUnavailable("cut off", ambiguous=True)]
+    safe = SafeInbox(remote, spool, take, nothing)  # type: ignore[arg-type]
+    assert await safe.put([(message("1"), Policy())]) == [True]
+    assert await safe.put([(message("2", user="line:b"), Policy())]) == [True]
+    assert taken == ["2"]
+    [entry] = spool.free()  # the other one is in hand
+    assert (entry.spooled.message.event_id, entry.spooled.doubtful) == ("1", True)

@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -98,7 +99,7 @@ class Parts:
     @property
     def targets(self) -> list[Target]:
         names = ["worker-1", "worker-2", "worker-3", *self._doors, "platforms", "model", "redis"]
-        return [Target(name, lambda name=name: self._of(name), lambda name=name: self.start(name)) for name in names]
+        return [Target(name, partial(self._of, name), partial(self.start, name)) for name in names]
 
     def _of(self, name: str) -> Running:
         if name == "redis":

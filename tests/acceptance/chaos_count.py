@@ -194,7 +194,8 @@ async def _dead(stage: Stage, crowd: Crowd, report: Report) -> set[str]:
     buried = set()
     async with Redis.from_url(stage.redis_url) as client:
         for tenant in sorted({customer.shop.id for customer in crowd.customers}):
-            for _, letter in await client.xrange(f"cc:dead:{tenant}"):
+            letters: Any = await client.xrange(f"cc:dead:{tenant}")
+            for _, letter in letters:
                 report.dead[letter[b"reason"].decode()] += 1
                 buried.add(json.loads(letter[b"message"])["event_id"])
     return buried

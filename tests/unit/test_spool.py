@@ -138,7 +138,7 @@ async def nothing(_: Entry | ConversationRef) -> None:
 
 async def test_a_message_does_not_overtake_what_the_spool_holds_of_its_conversation(tmp_path: Path) -> None:
     remote, spool = Remote(), Spool(tmp_path)
-    safe = SafeInbox(remote, spool, nothing, nothing)  # type: ignore[arg-type]
+    safe = SafeInbox(remote, spool, nothing, nothing)
     [held] = kept(spool, "1")  # another process has it in hand
     assert await safe.put([(message("2"), Policy())]) == [True]
     assert await safe.put([(message("3", user="line:b"), Policy())]) == [True]
@@ -162,7 +162,7 @@ async def test_a_message_that_may_stand_in_the_inbox_is_answered_by_no_process_f
         taken.append(entry.spooled.message.event_id)
 
     remote.fails = [InboxUnavailable("cut off", ambiguous=True)]
-    safe = SafeInbox(remote, spool, take, nothing)  # type: ignore[arg-type]
+    safe = SafeInbox(remote, spool, take, nothing)
     assert await safe.put([(message("1"), Policy())]) == [True]
     assert await safe.put([(message("2", user="line:b"), Policy())]) == [True]
     assert taken == ["2"]

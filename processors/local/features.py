@@ -15,7 +15,7 @@ from processors.normalise import normalise
 BUCKETS = 8192  # of letter groups
 _LETTERS = 300  # characters that letter groups are taken from
 _GROUPS = (2, 3, 4, 5)
-_WEIGHT = 3.0  # of vector and letter groups: both have unit length, the other columns lie between 0 and 2
+_WEIGHT = 3.0  # of vector and letter groups, which have unit length; of the other columns none is above 2
 _ENOUGH = 12.0  # a rule score above says nothing more
 TYPES = tuple(EventType)
 
@@ -41,9 +41,9 @@ def row(text: str, vector: Any, scores: Mapping[EventType, float], weights: Any)
     found = groups(text)
     letters[found] = weights[found]
     length = float(np.linalg.norm(letters)) or 1.0
-    told = [min(scores.get(event_type, 0.0), _ENOUGH) / 6 for event_type in TYPES]
+    told = [min(scores.get(event_type, 0.0), _ENOUGH) / _ENOUGH for event_type in TYPES]
     best = max(range(len(told)), key=told.__getitem__) if any(told) else None
-    first = [float(index == best) for index in range(len(told))]
+    first = [0.5 * (index == best) for index in range(len(told))]
     return np.concatenate([vector * _WEIGHT, letters * (_WEIGHT / length), told, first, _shape(text), [1.0]]).astype(
         np.float32
     )

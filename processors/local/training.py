@@ -108,8 +108,8 @@ class _Table:
         scores = _unseen_scores(texts, rules or default_rules())
         encoded = vectors.encode(texts)
         rows = np.stack([row(t, v, s, self._rarity) for t, v, s in zip(texts, encoded, scores, strict=True)])
-        left, sizes, self._back = np.linalg.svd(rows.astype(np.float64), full_matrices=False)
-        self._rows = left * sizes
+        left, sizes, self._back = np.linalg.svd(rows, full_matrices=False)
+        self._rows = (left * sizes).astype(np.float32)
         self._types = np.array([TYPES.index(example.event_type) for example in examples])
         judged = [example.importance for example in examples]
         self._bands = np.array([-1 if j is None else int(np.searchsorted(_BAND_STARTS, j, "right")) for j in judged])
@@ -161,9 +161,9 @@ def _unseen_scores(texts: Sequence[str], rules: Rules) -> list[dict[EventType, f
 
 def _logistic(rows: Any, labels: Any, weights: Any, classes: int) -> Any:
     """Multinomial logistic regression by Adam, whole batches: (columns, classes)."""
-    wanted = np.eye(classes)[labels]
-    share = (weights / weights.sum())[:, None]
-    found = np.zeros((rows.shape[1], classes))
+    wanted: Any = np.eye(classes, dtype=np.float32)[labels]
+    share: Any = (weights / weights.sum())[:, None].astype(np.float32)
+    found: Any = np.zeros((rows.shape[1], classes), np.float32)
     first, second = np.zeros_like(found), np.zeros_like(found)
     for step in range(1, _STEPS + 1):
         slope = rows.T @ ((probabilities(rows @ found) - wanted) * share) + _FLATNESS * found

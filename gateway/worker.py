@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 POLL = 2.0  # seconds between looks for leases that ended: with the lease itself the longest wait after a worker's death
 PAUSES = (2.0, 8.0, 30.0, 120.0, 600.0)  # seconds before the second, third … try
 
+HAND_BACK = 3.0  # seconds for what is still in hand when the grace is over
 BROKEN_PAUSE = 60.0  # seconds between tries at a channel whose token is refused
 
 
@@ -151,7 +153,15 @@ class Worker:
         if self._active:
             await asyncio.wait(set(self._active), timeout=self._grace)
         left = dict(self._active)
-        for task, claim in left.items():
+        for task in left:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await self._give_back(claim, 0.0, counted=False)
+        # All at once and no longer than this: with the inbox away each would wait for its answer in vain. What can't be
+        # handed back is free when its lease ends.
+        handing_back = [self._hand_back(task, claim) for task, claim in left.items()]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HAND_BACK):
+                await asyncio.gather(*handing_back)
+
+    async def _hand_back(self, task: asyncio.Task[None], claim: Claim) -> None:
+        await asyncio.wait({task})
+        await self._give_back(claim, 0.0, counted=False)

@@ -76,7 +76,9 @@ async def count(seed: int, crowd: Crowd, stage: Stage, faults: Mapping[str, int]
     report = Report(seed, sent=len(crowd.written), faults=sum(faults.values()), quiet=quiet)
     line, telegram = await stage.delivered("line"), await stage.delivered("telegram")
     report.repeated = sum(1 for shown in line["raw"].values() for one in shown if one["repeated"])
-    screens = {chat: [_line(one) for one in shown] for chat, shown in line["delivered"].items()}
+    # What is no text is the word that the answer takes longer, with its button: no answer.
+    texts = {chat: [one for one in shown if "text" in one["message"]] for chat, shown in line["delivered"].items()}
+    screens = {chat: [_line(one) for one in shown] for chat, shown in texts.items()}
     screens |= {chat: [_telegram(one) for one in shown] for chat, shown in telegram["delivered"].items()}
     buried = await _dead(stage, crowd, report)
     by_customer: dict[Customer, list[Written]] = defaultdict(list)

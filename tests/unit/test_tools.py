@@ -1,0 +1,143 @@
+"""What the model can do with the memory while it answers, and what it can't."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from gateway.tools import SPECIFICATIONS, MemoryTools, converse
+from memory import MemoryConfig, MemoryManager
+from memory.keys import ConversationRef
+from processors.llm import Access, ChatRequest, Completion, LLMBadAnswer, LLMRejected, ToolCall
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+SHOP, HER = "store_001", "line:U1"
+
+
+@pytest.fixture
+async def manager(tmp_path: Path) -> AsyncIterator[MemoryManager]:
+    manager = MemoryManager(MemoryConfig(lm_base_path=tmp_path / "longterm"), clock=lambda: NOW)
+    yield manager
+    await manager.close()
+
+
+@pytest.fixture
+def tools(manager: MemoryManager) -> MemoryTools:
+    return MemoryTools(manager, ConversationRef(SHOP, HER), "m1")
+
+
+def call(name: str, **arguments: Any) -> ToolCall:
+    return ToolCall("c1", name, orjson.dumps(arguments).decode())
+
+
+class Recording:
+    """A model that gives its answers in turn and keeps what it was asked."""
+
+    def __init__(self, *answers: Completion | Exception) -> None:
+        self.answers = list(answers)
+        self.asked: list[ChatRequest] = []
+
+    async def complete(self, request: ChatRequest) -> Completion:
+        self.asked.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+        raise NotImplementedError
+
+
+def says(text: str = "", *calls: ToolCall) -> Completion:
+    return Completion(text, "m", tool_calls=calls)
+
+
+REQUEST = ChatRequest([{"role": "user", "content": "my size?"}], Access("key"))
+
+
+async def test_what_it_remembers_holds_for_the_user_and_names_the_message(
+    tools: MemoryTools, manager: MemoryManager
+) -> None:
+    assert await tools.call(call("remember", key="size", value="M")) == "Remembered: size = M (created)"
+    assert await tools.call(call("recall", key="size")) == "size = M"
+    memory = await manager.longterm.load(SHOP, HER)
+    assert memory is not None
+    assert [(fact.scope, fact.source) for fact in memory.facts] == [("user", "m1")]
+    assert await manager.longterm.load_shared(SHOP) is None
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        call("recall", key="size", user_id="line:U2"),
+        call("recall", key="size", tenant_id="store_002"),
+        call("remember", key="size", value="M", scope="global"),
+        call("recall", query="size", agent="other"),
+    ],
+)
+async def test_it_has_no_word_for_anybody_else(tools: MemoryTools, manager: MemoryManager, wanted: ToolCall) -> None:
+    await manager.remember(SHOP, "line:U2", key="size", value="SECRET")
+    await manager.remember("store_002", HER, key="size", value="SECRET")
+    answer = await tools.call(wanted)
+    assert answer.startswith("error: ")
+    assert await manager.longterm.load_shared(SHOP) is None
+    assert await tools.call(call("recall", key="size")) == "Nothing is known about size."
+    assert await tools.call(call("recall", query="SECRET", memory_type="all")) == "Nothing is known about SECRET."
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        call("delete_everything"),
+        ToolCall("c1", "recall", "{not json"),
+        ToolCall("c1", "recall", "[1]"),
+        call("remember", key="size"),
+        call("remember", key="size", value="M", type="hunch"),
+        call("recall", query="x", memory_type="dreams"),
+    ],
+)
+async def test_nonsense_is_answered_and_never_raises(tools: MemoryTools, nonsense: ToolCall) -> None:
+    assert (await tools.call(nonsense)).startswith("error: ")
+
+
+async def test_a_memory_that_is_away_is_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "longterm").write_text("a file where a folder should be")
+    manager = MemoryManager(MemoryConfig(lm_base_path=tmp_path / "longterm"))
+    tools = MemoryTools(manager, ConversationRef(SHOP, HER), None)
+    assert await tools.call(call("recall", key="size")) == "error: the memory can't be reached now"
+    await manager.close()
+
+
+async def test_the_model_gets_what_it_asked_for_and_then_answers(tools: MemoryTools, manager: MemoryManager) -> None:
+    await manager.remember(SHOP, HER, key="size", value="M")
+    model = Recording(says("", call("recall", key="size")), says("You wear M."))
+    completion, actions = await converse(model, REQUEST, tools, 3)
+    assert completion.text == "You wear M."
+    assert actions == [{"tool": "recall", "arguments": '{"key":"size"}', "result": "size = M"}]
+    assert [list(request.tools) for request in model.asked] == [list(SPECIFICATIONS)] * 2
+    assert [message["role"] for message in model.asked[1].messages] == ["user", "assistant", "tool"]
+    assert model.asked[1].messages[2] == {"role": "tool", "tool_call_id": "c1", "content": "size = M"}
+
+
+async def test_after_the_last_round_it_has_to_answer(tools: MemoryTools) -> None:
+    model = Recording(*(says("", call("recall")) for _ in range(3)))
+    with pytest.raises(LLMBadAnswer):
+        await converse(model, REQUEST, tools, 2)
+    assert [request.tool_choice for request in model.asked] == [None, None, "none"]
+
+
+async def test_with_no_rounds_no_tool_is_offered(tools: MemoryTools) -> None:
+    model = Recording(says("hello"))
+    assert await converse(model, REQUEST, tools, 0) == (says("hello"), [])
+    assert list(model.asked[0].tools) == []
+
+
+async def test_a_model_that_knows_no_tools_is_asked_without(tools: MemoryTools) -> None:
+    model = Recording(LLMRejected("no endpoints found that support tool use"), says("hello"))
+    assert await converse(model, REQUEST, tools, 3) == (says("hello"), [])
+    assert list(model.asked[1].tools) == []

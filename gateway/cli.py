@@ -215,6 +215,74 @@ def webhooks_info(tenant: str | None) -> None:
     _report(in_loop(webhook_info(_settings(), _tenants_of(tenant))))
 
 
+@cli.group()
+def memory() -> None:
+    """What is known of a person: shown, searched, taken along, forgotten."""
+
+
+@memory.command("show", epilog=EXAMPLE + "chat-chat memory show --tenant demo --user line:U4af")
+@click.option("--tenant", required=True)
+@click.option("--user", required=True, help="The canonical id: line:U4af…, telegram:12345.")
+def memory_show(tenant: str, user: str) -> None:
+    """Who it is, what holds, what the last sessions were about."""
+    from gateway import memory_commands
+
+    for line in in_loop(memory_commands.show(_settings(), tenant, user)):
+        click.echo(line)
+
+
+@memory.command("search", epilog=EXAMPLE + "chat-chat memory search --tenant demo --user line:U4af coffee")
+@click.option("--tenant", required=True)
+@click.option("--user", required=True)
+@click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 200))
+@click.argument("query")
+def memory_search(tenant: str, user: str, limit: int, query: str) -> None:
+    """What is known that has these words, the best first."""
+    from gateway import memory_commands
+
+    for line in in_loop(memory_commands.search(_settings(), tenant, user, query, limit)):
+        click.echo(line)
+
+
+@memory.command("export", epilog=EXAMPLE + "chat-chat memory export --tenant demo --all-users > demo.jsonl")
+@click.option("--tenant", required=True)
+@click.option("--user", help="This person alone.")
+@click.option("--all-users", is_flag=True, help="Everybody.")
+def memory_export(tenant: str, user: str | None, all_users: bool) -> None:
+    """Everything that is kept, a line of JSON a person."""
+    from gateway import memory_commands
+
+    if all_users == (user is not None):
+        raise click.UsageError("give --user or --all-users")
+    for line in in_loop(memory_commands.export(_settings(), tenant, user)):
+        click.echo(line)
+
+
+@memory.command("import", epilog=EXAMPLE + "chat-chat memory import --tenant demo demo.jsonl")
+@click.option("--tenant", required=True)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def memory_import(tenant: str, files: tuple[Path, ...]) -> None:
+    """Takes in what `export` wrote, beside what is known already."""
+    from gateway import memory_commands
+
+    for line in in_loop(memory_commands.import_(_settings(), tenant, files)):
+        click.echo(line)
+
+
+@memory.command("forget", epilog=EXAMPLE + "chat-chat memory forget --tenant demo --user line:U4af --yes")
+@click.option("--tenant", required=True)
+@click.option("--user", required=True)
+@click.option("--yes", is_flag=True, help="Don't ask.")
+def memory_forget(tenant: str, user: str, yes: bool) -> None:
+    """Removes a person from everything that is kept, and says what was removed."""
+    from gateway import memory_commands
+
+    if not yes:
+        click.confirm(f"Remove everything that is known of {user}?", abort=True)
+    for line in in_loop(memory_commands.forget(_settings(), tenant, user)):
+        click.echo(line)
+
+
 @cli.group("dead-letters")
 def dead_letters() -> None:
     """Messages that could not be handled after every retry."""

@@ -10,12 +10,13 @@ from typing import Any
 from memory import decay, facts, identities, person, procedures
 from memory.archive import Archive
 from memory.errors import SessionsUnavailable
+from memory.export import exported, imported
 from memory.facts import Fact, Merged, Scope
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.knowledge import Knowledge, answer, trigger_user
 from memory.models import Changes, LongTermMemory, ShortTermMemory
 from memory.procedures import Procedure
-from memory.protocols import LongTerm, Sessions
+from memory.protocols import LongTerm, Sessions, Transcripts
 from memory.search import Hit
 
 
@@ -27,6 +28,7 @@ class Knowing:
     archive: Archive
     longterm: LongTerm
     sessions: Sessions
+    transcripts: Transcripts
     _clock: Callable[[], datetime]
 
     async def _change(
@@ -234,6 +236,14 @@ class Knowing:
         part = identities.part_of(here, user_id)
         await self.longterm.rewrite(tenant_id, user_id, lambda known: identities.returned(known, part))
         await self.longterm.rewrite(tenant_id, into, lambda known: identities.unmerged(known, user_id))
+
+    async def export(self, tenant_id: str, user_id: str) -> dict[str, Any] | None:
+        """Everything that is kept of a person as a JSON value; None: nothing is."""
+        return await exported(self.longterm, self.transcripts, self.archive, tenant_id, user_id)
+
+    async def import_(self, tenant_id: str, value: Mapping[str, Any]) -> str:
+        """Takes an export in; the user's id. Raises ValueError for what is none."""
+        return await imported(self.longterm, self.transcripts, self.archive, tenant_id, value, self._clock())
 
     async def _session_facts(self, ref: ConversationRef) -> list[Fact]:
         try:

@@ -119,6 +119,11 @@ class Transcripts(Protocol):
         """The newest messages since the last `fresh_start`, oldest first, each `message_id` once."""
         ...
 
+    async def everything(self, tenant: str, user: str) -> list[dict[str, Any]]:
+        """All that is kept of what was said to or by the user, oldest first: messages with `agent` and
+        `conversation`."""
+        ...
+
     async def find(self, ref: ConversationRef, platform_id: str) -> Message | None:
         """The message that the platform knows by this id; None: it is not kept (any more)."""
         ...

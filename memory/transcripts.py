@@ -42,6 +42,9 @@ class TranscriptFiles:
     async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
         return await asyncio.to_thread(self._tail, ref, limit) if limit > 0 else []
 
+    async def everything(self, tenant: str, user: str) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(self._everything, tenant, user)
+
     async def find(self, ref: ConversationRef, platform_id: str) -> Message | None:
         return await asyncio.to_thread(self._find, ref, platform_id)
 
@@ -115,6 +118,12 @@ class TranscriptFiles:
                 if len(newest_first) >= limit:
                     break
         return newest_first[::-1]
+
+    def _everything(self, tenant: str, user: str) -> list[dict[str, Any]]:
+        folder = keys.transcript_dir(self._base, tenant, user)
+        with _faults(folder, "read"):
+            lines = [line for path in sorted(_files(folder)) for line in path.read_bytes().splitlines()]
+        return [record for line in lines if (record := _parse(line)) is not None]
 
     def _find(self, ref: ConversationRef, platform_id: str) -> Message | None:
         folder = keys.transcript_dir(self._base, ref.tenant, ref.user)

@@ -1,0 +1,92 @@
+"""What `chat-chat memory` does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from config.settings import Settings
+from config.tenants import Tenants
+from gateway import app
+from gateway.cli import Failed
+from gateway.processes import use_redis
+from memory.errors import MemoryFault
+from memory.keys import check_tenant
+from memory.knowledge import line
+from memory.memory_manager import MemoryManager
+
+
+@asynccontextmanager
+async def _manager(settings: Settings, redis_url: str | None = None) -> AsyncIterator[MemoryManager]:
+    tenants = Tenants(settings)
+    tenants.load()
+    manager = app.memory_of(settings, tenants, redis_url)
+    try:
+        yield manager
+    except (MemoryFault, ValueError) as error:
+        raise Failed(str(error)) from error
+    finally:
+        await manager.close()
+
+
+async def show(settings: Settings, tenant: str, user: str) -> list[str]:
+    """Who it is, what holds, what the last sessions were about."""
+    async with _manager(settings) as manager:
+        check_tenant(tenant)
+        memory = await manager.longterm.load(tenant, await manager.knowledge.canonical(tenant, user))
+    if memory is None:
+        raise Failed(f"nothing is known of {user} at {tenant}")
+    person = memory.person
+    lines = [f"{memory.user_id}" + (f"  {person.display_name}" if person and person.display_name else "")]
+    if person and person.identities:
+        lines.append("  " + "  ".join(f"{kind}={own}" for kind, own in sorted(person.identities.items())))
+    lines += [f"- {line(fact)}  ({fact.type}, {fact.priority})" for fact in memory.facts if fact.current]
+    lines += [f"* {one.started_at:%Y-%m-%d %H:%M}  {one.outcome}  {one.text}" for one in memory.episodes[-10:]]
+    if memory.history_summary:
+        lines.append(memory.history_summary)
+    return lines
+
+
+async def search(settings: Settings, tenant: str, user: str, query: str, limit: int) -> list[str]:
+    async with _manager(settings) as manager:
+        hits = await manager.search(tenant, user, query, limit)
+    return [f"{hit.score:.2f}  {hit.kind}  {hit.text}" for hit in hits] or ["nothing found"]
+
+
+async def export(settings: Settings, tenant: str, user: str | None) -> list[str]:
+    """One line of JSON a person: of all of them where none is named."""
+    async with _manager(settings) as manager:
+        check_tenant(tenant)
+        users = [user] if user else [one async for one in manager.longterm.users(tenant)]
+        values: list[dict[str, Any]] = []
+        for one in users:
+            value = await manager.export(tenant, one)
+            if value is not None and all(value["user_id"] != known["user_id"] for known in values):
+                values.append(value)
+    if user and not values:
+        raise Failed(f"nothing is known of {user} at {tenant}")
+    return [orjson.dumps(value).decode() for value in values]
+
+
+async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> list[str]:
+    done = []
+    async with _manager(settings) as manager:
+        check_tenant(tenant)
+        for file in files:
+            for number, raw in enumerate(file.read_bytes().splitlines(), 1):
+                try:
+                    done.append(await manager.import_(tenant, orjson.loads(raw)))
+                except (ValueError, AttributeError) as error:
+                    raise Failed(f"{file}, line {number}: {error}") from error
+    return [f"{user} taken in" for user in done]
+
+
+async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
+    with use_redis(settings) as (url, _):
+        async with _manager(settings, url) as manager:
+            receipt = await manager.forget(tenant, user)
+    return [f"{name}: {count}" for name, count in receipt.items()]

@@ -1,0 +1,95 @@
+"""What is taken along is everything, and arrives as it was."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gateway.cli import cli
+from memory import MemoryManager
+from memory.config import MemoryConfig as Config
+
+SHOP, HER = "store_001", "line:U1"
+
+
+class Clock:
+    now = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def at(folder: Path, clock: Clock) -> MemoryManager:
+    return MemoryManager(Config(lm_base_path=folder / "longterm"), clock=clock)
+
+
+async def lived(folder: Path) -> MemoryManager:
+    """A person with everything: facts, history, an episode, a second id, something pruned."""
+    clock = Clock()
+    manager = at(folder, clock)
+    await manager.remember(SHOP, HER, key="topic", value="q4", type="context")
+    clock.now += timedelta(days=200)
+    await manager.prune(SHOP, HER)
+    for said in ("My name is Ploy", "I moved to Bangkok", "I moved to Chiang Mai"):
+        await manager.add_message_to_context(SHOP, HER, said)
+    await manager.add_message_to_context(SHOP, HER, "side", agent="sales", conversation_id="c2")
+    clock.now += timedelta(hours=2)
+    await manager.cleanup_expired_sessions()
+    await manager.rate(SHOP, HER, 5, "ดีมาก")
+    await manager.remember(SHOP, "telegram:7", key="size", value="M", pinned=True)
+    await manager.merge_users(SHOP, "telegram:7", HER)
+    return manager
+
+
+async def test_an_export_is_complete_and_imported_elsewhere_gives_the_same_export_back(tmp_path: Path) -> None:
+    here, there = await lived(tmp_path / "here"), at(tmp_path / "there", Clock())
+    value = await here.export(SHOP, HER)
+    assert value is not None
+    text = json.dumps(value, ensure_ascii=False)
+    assert all(word in text for word in ("Ploy", "Bangkok", "Chiang Mai", "side", "q4", "ดีมาก", "telegram:7"))
+    assert await there.import_(SHOP, json.loads(text)) == HER
+    assert await there.export(SHOP, HER) == value
+    assert await there.export(SHOP, "telegram:7") == value
+    await there.import_(SHOP, json.loads(text))
+    assert await there.export(SHOP, HER) == value
+    assert await there.recall(SHOP, "telegram:7", "city") == "city = Chiang Mai"
+    for manager in (here, there):
+        await manager.close()
+
+
+async def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
+    manager = at(tmp_path, Clock())
+    with pytest.raises(ValueError, match="no export"):
+        await manager.import_(SHOP, {"user_id": HER})
+    assert await manager.export(SHOP, HER) is None
+    await manager.close()
+
+
+def test_the_commands_show_search_export_and_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, folder in (("DATA_DIR", "data"), ("CONFIG_DIR", "config")):
+        (tmp_path / folder).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    file = tmp_path / "data" / "longterm" / SHOP / "line:U1.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"tenant_id": SHOP, "user_id": HER, "events": [], "attributes": {"city": "Bangkok"}}))
+    who = ["--tenant", SHOP, "--user", HER]
+
+    def run(*words: str) -> tuple[int, str]:
+        result = CliRunner().invoke(cli, ["memory", *words])
+        return result.exit_code, result.output
+
+    assert run("show", *who) == (0, "line:U1\n- city = Bangkok  (fact, high)\n")
+    assert run("search", *who, "bangkok")[1].endswith("fact  city: Bangkok\n")
+    code, exported = run("export", "--tenant", SHOP, "--all-users")
+    assert code == 0
+    (tmp_path / "all.jsonl").write_text(exported)
+    monkeypatch.setenv("DATA_DIR", str(tmp_path / "other"))
+    assert run("show", *who) == (1, "chat-chat: nothing is known of line:U1 at store_001\n")
+    assert run("import", "--tenant", SHOP, str(tmp_path / "all.jsonl")) == (0, "line:U1 taken in\n")
+    again = json.loads(run("export", *who)[1])
+    assert again["memory"]["attributes"] == {"city": "Bangkok"}
+    assert run("export", "--tenant", SHOP)[0] == 2

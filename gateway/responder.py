@@ -16,6 +16,7 @@ from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
 from gateway.media import TOO_LARGE, UNREAD
 from gateway.messages import Answer, InboundMessage, Kind
+from gateway.opening import opening
 from gateway.per_tenant import PerTenant
 from gateway.texts import Tongue, fresh, text, wordings
 from gateway.tools import Toolbox, converse
@@ -105,7 +106,10 @@ class Responder:
         self._model = model
         self._processors = processors
         self._faq = PerTenant(
-            lambda tenant: FaqIndex([(entry.questions, entry.answer.within("th")) for entry in tenant.faq])
+            lambda tenant: FaqIndex(
+                [(entry.questions, f"{entry.answer.th or ''} {entry.answer.en or ''}") for entry in tenant.faq],
+                lambda: processors.of(tenant).vectors,
+            )
         )
 
     def knows(self, tenant: Tenant, words: str) -> bool:
@@ -124,6 +128,8 @@ class Responder:
             match = None
         if match is not None and match.sure:
             return _canned(tenant.faq[match.index], language)
+        if event.event_type is not EventType.COMPLAINT and (told := opening(tenant, words, question.now, language)):
+            return Answer(told)
         access = access_of(tenant, question.agent)
         if access.api_key:
             try:

@@ -144,6 +144,12 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "ข้อความยาวมาก เราอ่านได้แค่ {count:,} ตัวอักษรแรกนะคะ",
         "en": "Your message was very long: I could only read the first {count:,} characters.",
     },
+    "open_now": {"th": "ตอนนี้ร้านเปิดอยู่ค่ะ", "en": "We're open right now."},
+    "closed_now": {"th": "ตอนนี้ร้านปิดอยู่ค่ะ", "en": "We're closed right now."},
+    "hours_today": {"th": "วันนี้เปิด {hours} น. ค่ะ", "en": "Today's hours are {hours}."},
+    "hours_tomorrow": {"th": "พรุ่งนี้เปิด {hours} น. ค่ะ", "en": "Tomorrow's hours are {hours}."},
+    "closed_today": {"th": "วันนี้ร้านหยุดค่ะ", "en": "We're closed today."},
+    "closed_tomorrow": {"th": "พรุ่งนี้ร้านหยุดค่ะ", "en": "We're closed tomorrow."},
     "human_coming": {
         "th": "แจ้งพนักงานให้แล้วค่ะ พนักงานจะมาตอบในแชตนี้นะคะ ระหว่างนี้พิมพ์รายละเอียดทิ้งไว้ได้เลยค่ะ",
         "en": "I've told our staff. A person will answer you here; you can keep writing in the meantime.",

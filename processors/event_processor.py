@@ -22,6 +22,7 @@ from processors.rules import Rules, Verdict, default_rules
 
 if TYPE_CHECKING:
     from processors.local.classifier import Classifier
+    from processors.local.vectors import Vectors
     from processors.openrouter import OpenRouter
 
 SURE = 0.8  # a local confidence from which asking is not worth it; see benchmarks/understanding.py
@@ -155,6 +156,11 @@ class EventProcessor:
             guess = classifier.guess(message)
             return Understood(guess.event_type, guess.importance, guess.confidence, "local", verdict)
         return Understood(verdict.event_type, verdict.importance, verdict.confidence, "rules", verdict)
+
+    @property
+    def vectors(self) -> Vectors | None:
+        """The sentence vectors, once they are loaded: after the first message."""
+        return self._loaded.vectors if self._loaded else None
 
     async def _local(self) -> Classifier | None:
         if not self._looked:

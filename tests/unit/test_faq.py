@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +55,40 @@ def test_the_best_come_first_and_each_entry_once() -> None:
 def test_an_empty_list_knows_nothing() -> None:
     assert FaqIndex([]).best("เปิดกี่โมง") is None
     assert FaqIndex([([""], "answer")]).best("เปิดกี่โมง") is None
+
+
+@pytest.mark.parametrize("text", ["what time is delivery?", "ส่งกี่โมงคะ"])
+def test_a_question_on_two_subjects_is_answered_by_neither(text: str) -> None:
+    hours = (["What are your opening hours?", "ร้านเปิดกี่โมง"], "9 to 6")
+    index = FaqIndex([hours, (["Do you deliver?", "ส่งไหม"], "Yes")])
+    found = index.best(text)
+    assert found is None or not found.sure
+
+
+def test_an_answer_that_speaks_of_both_subjects_answers_both() -> None:
+    entries = [(["What are your opening hours?"], "9 to 6"), (["Do you deliver?"], "Yes, delivery time is two hours")]
+    found = FaqIndex(entries).best("what time is delivery?")
+    assert found is not None
+    assert (found.index, found.sure) == (1, True)
+
+
+class _Angles:
+    """Texts of one topic point the same way."""
+
+    TOPICS = (("baby", "child", "เด็ก"), ("card", "บัตร"))
+
+    def encode(self, texts: Sequence[str]) -> Any:
+        return _Rows([[float(any(word in text for word in topic)) for topic in self.TOPICS] for text in texts])
+
+
+class _Rows(list[list[float]]):
+    def __matmul__(self, other: Sequence[float]) -> list[float]:
+        return [sum(a * b for a, b in zip(row, other, strict=True)) for row in self]
+
+
+def test_an_entry_in_quite_other_words_is_found_by_its_meaning_but_not_sent_as_it_stands() -> None:
+    entries = [(["Is there a chair for a baby?"], "Yes"), (["บัตรใช้ได้ไหม"], "Yes")]
+    assert FaqIndex(entries).best("เด็กเล็กนั่งตรงไหน") is None
+    found = FaqIndex(entries, _Angles).best("เด็กเล็กนั่งตรงไหน")
+    assert found is not None
+    assert (found.index, found.sure) == (0, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from redis.asyncio import Redis
 from redis.exceptions import LockError
@@ -28,17 +28,22 @@ class Report:
     transcript_messages: int  # removed, in all tenants
     dead_letters: int  # removed
     media_files: int = 0  # removed
+    facts: int = 0  # faded and removed, or to be removed
     elsewhere: bool = False  # another clean-up is at work: nothing was done
 
     def lines(self, *, dry_run: bool = False) -> list[str]:
         if self.elsewhere:
             return ["another clean-up is at work; nothing to do here"]
         if dry_run:
-            return [f"{self.sessions} sessions are over and would be ended (dry run: nothing was changed)"]
+            return [
+                f"{self.sessions} sessions are over and would be ended (dry run: nothing was changed)",
+                f"{self.facts} facts have faded and would go to the archive",
+            ]
         return [
             f"{self.sessions} sessions ended",
             f"{self.transcript_messages} messages of transcripts removed",
             f"{self.media_files} media files removed",
+            f"{self.facts} faded facts put into the archive",
             f"{self.dead_letters} dead letters removed",
         ]
 
@@ -49,16 +54,20 @@ class Cleanup:
         self._tenants = tenants
         self._manager = manager
         self._letters = letters
+        self._pruned: dict[str, date] = {}  # it looks at everybody: once a day is enough
 
     async def run(self, tenant: str | None = None, *, dry_run: bool = False) -> Report:
         if dry_run:
-            return Report(await self._manager.count_expired_sessions(tenant), 0, 0)
+            shops = [one.id for one in self._tenants.all() if tenant in (None, one.id)]
+            fading = [await self._manager.prune_all(shop, dry_run=True) for shop in shops]
+            return Report(await self._manager.count_expired_sessions(tenant), 0, 0, facts=sum(fading))
         lock = self._redis.lock(LOCK, timeout=LOCK_FOR, blocking=False, thread_local=False)
         if not await lock.acquire():
             return Report(0, 0, 0, elsewhere=True)
         try:
             sessions = await self._manager.cleanup_expired_sessions(tenant)
-            said = media = dead = 0
+            said = media = dead = faded = 0
+            today = datetime.now(UTC).date()
             for one in self._tenants.all():
                 if tenant is None or one.id == tenant:
                     said += await self._manager.prune_transcripts(one.id, one.memory.transcript_retention_days)
@@ -66,8 +75,11 @@ class Cleanup:
                         media += await self._manager.prune_media(one.id, one.memory.transcript_retention_days)
                     except MemoryFault as error:
                         log.error("retention of media waits: %s", error)
+                    if self._pruned.get(one.id) != today:
+                        self._pruned[one.id] = today
+                        faded += await self._manager.prune_all(one.id)
                     dead += await self._letters.trim(one.id, datetime.now(UTC))
-            return Report(sessions, said, dead, media)
+            return Report(sessions, said, dead, media, faded)
         finally:
             with suppress(
                 LockError

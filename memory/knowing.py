@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Any
 
 from memory import decay, facts, identities, person, procedures
 from memory.archive import Archive
-from memory.errors import SessionsUnavailable
+from memory.errors import LongTermUnavailable, SessionsUnavailable
 from memory.export import exported, imported
 from memory.facts import Fact, Merged, Scope
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
@@ -18,6 +19,8 @@ from memory.models import Changes, LongTermMemory, ShortTermMemory
 from memory.procedures import Procedure
 from memory.protocols import LongTerm, Sessions, Transcripts
 from memory.search import Hit
+
+log = logging.getLogger(__name__)
 
 
 class Knowing:
@@ -210,6 +213,16 @@ class Knowing:
             await self.longterm.rewrite(tenant_id, user_id, without)
         await self.archive.expire(tenant_id, user_id, now)
         return gone
+
+    async def prune_all(self, tenant_id: str, *, dry_run: bool = False) -> int:
+        """`prune` for everybody of a tenant; how many facts. Whose memory can't be read now waits for the next time."""
+        pruned = 0
+        async for user in self.longterm.users(tenant_id):
+            try:
+                pruned += len(await self.prune(tenant_id, user, dry_run=dry_run))
+            except LongTermUnavailable as error:
+                log.error("pruning waits: %s", error)
+        return pruned
 
     async def merge_users(self, tenant_id: str, user_id: str, into: str) -> None:
         """Everything of `user_id` moves to `into`, and the old id leads there. Done again, it changes nothing. Whoever

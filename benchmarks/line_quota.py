@@ -82,6 +82,9 @@ async def run(delay: Delay, customers: int, press: float) -> Result:
                     await asyncio.sleep(delay(dice))
                     return f"answer to {request['messages'][-1]['content']}"
 
+                await home.line_says(f"U{'f' * 32}", "hello")  # once, so that everything is loaded
+                await home.line.until(lambda: bool(home.line.calls_to("/reply")), timeout=120)
+                home.line.calls.clear()
                 home.llm.answers(say)
                 await asyncio.gather(*(_customer(home, number, press, result) for number in range(customers)))
                 result.replies = len([one for one in home.line.calls_to("/reply") if one.answered_status == 200])

@@ -285,7 +285,9 @@ def turn_of(
     stack.push_async_callback(model.close)
     processors = PerTenant(
         lambda tenant: EventProcessor(
-            llm=model, keywords={EventType(kind): words for kind, words in tenant.keywords.items()}
+            llm=model,
+            keywords={EventType(kind): words for kind, words in tenant.keywords.items()},
+            timezone=tenant.timezone,
         )
     )
     desk = StaffDesk(inbox, client, states)

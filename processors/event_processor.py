@@ -11,8 +11,10 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from processors import local
+from processors.dates import days, times
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.models import EventType, MemoryEvent
@@ -70,7 +72,8 @@ class EventProcessor:
     installed, and the Thai and English rules where it is not.
 
     `keywords` add to the rules and go before the classifier. `llm` replaces the OpenRouter client that is otherwise
-    made from the arguments; `classifier` gives the local classifier, or None for the rules alone.
+    made from the arguments; `classifier` gives the local classifier, or None for the rules alone. `timezone`: where
+    "tomorrow at three" is said.
     """
 
     def __init__(
@@ -83,12 +86,14 @@ class EventProcessor:
         keywords: Mapping[EventType, Sequence[str]] | None = None,
         timeout: float = 30.0,
         classifier: Callable[[], Classifier | None] | None = None,
+        timezone: str = "Asia/Bangkok",
     ) -> None:
         self._access = Access(api_key=api_key or None, base_url=base_url, model=model, timeout=timeout)
         self._llm = llm
         self._own: OpenRouter | None = None
         self._rules = Rules(keywords) if keywords else default_rules()
         self._classifier = classifier
+        self._zone = ZoneInfo(timezone)
         self._loaded: Classifier | None = None
         self._looked = False
 
@@ -108,7 +113,12 @@ class EventProcessor:
         local answer stands where it is confident (SURE), and no call is made."""
         context = context or {}
         access = access or self._access
+        timestamp = timestamp or datetime.now(UTC)
         found = specifics(message)
+        if named := days(message, timestamp.astimezone(self._zone)):
+            found["days"] = [day.isoformat() for day in named]
+        if clock := times(message):
+            found["clock"] = clock
         language = detect(message)
         told = await self.understand(message)
         event_type, importance = told.event_type, told.importance
@@ -141,7 +151,7 @@ class EventProcessor:
             event_type=event_type,
             payload=payload,
             importance_score=importance,
-            timestamp=timestamp or datetime.now(UTC),
+            timestamp=timestamp,
             event_id=event_id,
         )
 

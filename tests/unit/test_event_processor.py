@@ -244,3 +244,31 @@ async def test_a_session_is_told_from_its_messages_when_the_model_fails_or_slips
 
 async def test_a_session_without_messages_keeps_the_summary_before() -> None:
     assert await summarise_session(None, None, [], "before", "th") == "before"
+
+
+async def test_days_and_times_are_told_by_the_shops_own_calendar() -> None:
+    late = datetime(2026, 3, 3, 18, 0, tzinfo=UTC)  # the 4th in Bangkok, the 3rd in London
+    text = "จองโต๊ะพรุ่งนี้บ่ายสามครับ"
+    bangkok = await EventProcessor().analyze_message(text, timestamp=late)
+    london = await EventProcessor(timezone="Europe/London").analyze_message(text, timestamp=late)
+    assert (bangkok.payload["days"], bangkok.payload["clock"]) == (["2026-03-05"], ["15:00"])
+    assert london.payload["days"] == ["2026-03-04"]
+
+
+async def test_of_trusted_types_a_confident_answer_saves_the_call() -> None:
+    model = Model(said("INQUIRY", 0.5), said("INQUIRY", 0.5))
+    processor = EventProcessor("test-key", llm=model)
+    thanks = await processor.analyze_message("ขอบคุณค่ะ", trusted=[EventType.GENERIC_EVENT])
+    assert (thanks.event_type, thanks.payload["classified_by"], len(model.asked)) == ("GENERIC_EVENT", "rules", 0)
+    await processor.analyze_message("ขอบคุณค่ะ")
+    await processor.analyze_message("แล้วอันนั้นล่ะ", trusted=list(EventType))
+    assert len(model.asked) == 2
+
+
+async def test_a_shops_own_keyword_goes_before_the_classifier() -> None:
+    def unused() -> None:
+        raise AssertionError("the classifier was asked")
+
+    processor = EventProcessor(keywords={EventType.COMPLAINT: ["น้ำแข็งละลาย"]}, classifier=unused)
+    event = await processor.analyze_message("น้ำแข็งละลายหมดแล้ว")
+    assert (event.event_type, event.payload["confidence"]) == (EventType.COMPLAINT, 1.0)

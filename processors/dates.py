@@ -1,0 +1,126 @@
+"""Days and times as customers write them, told by the calendar: พรุ่งนี้ บ่ายสาม, 5 ม.ค. 2569, next friday, 7 pm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+
+from processors.normalise import normalise
+
+_BUDDHIST = 543
+_MONTHS_TH = (
+    ("มกราคม", "ม.ค."), ("กุมภาพันธ์", "ก.พ."), ("มีนาคม", "มี.ค."), ("เมษายน", "เม.ย."), ("พฤษภาคม", "พ.ค."),
+    ("มิถุนายน", "มิ.ย."), ("กรกฎาคม", "ก.ค."), ("สิงหาคม", "ส.ค."), ("กันยายน", "ก.ย."), ("ตุลาคม", "ต.ค."),
+    ("พฤศจิกายน", "พ.ย."), ("ธันวาคม", "ธ.ค."),
+)  # fmt: skip
+_MONTHS_EN = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = {name: number for number, names in enumerate(_MONTHS_TH, 1) for name in names}
+_MONTH |= {name: number for number, name in enumerate(_MONTHS_EN, 1)}
+_NAMES_TH = "|".join(re.escape(name) for names in _MONTHS_TH for name in names)
+_NAMES_EN = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?"
+)
+_DAY_MONTH = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th)?(?: of)?\s*({_NAMES_TH}|(?:{_NAMES_EN})\b)"
+    r"(?:,?\s*(?:พ\.ศ\.\s*)?(\d{4}|\d{2})(?![\d:.]))?"
+)
+_MONTH_DAY = re.compile(rf"\b({_NAMES_EN}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?")
+_NUMBERS = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?:/(\d{4}|\d{2}))?(?![\d/])")
+_OF_MONTH = re.compile(r"วันที่\s*(\d{1,2})(?![\d/])(?!\s*(?:" + _NAMES_TH + "))")
+_NEAR = {
+    "เมื่อวาน": -1, "yesterday": -1, "วันนี้": 0, "today": 0, "tonight": 0, "คืนนี้": 0, "พรุ่งนี้": 1, "tomorrow": 1,
+    "มะรืน": 2,
+}  # fmt: skip
+_NEAR_BY = re.compile("|".join(_NEAR))
+_WEEKDAYS = {
+    "จันทร์": 0, "อังคาร": 1, "พุธ": 2, "พฤหัส": 3, "ศุกร์": 4, "เสาร์": 5, "อาทิตย์": 6,
+    "mon": 0, "tues": 1, "wednes": 2, "thurs": 3, "fri": 4, "satur": 5, "sun": 6,
+}  # fmt: skip
+_WEEKDAY = re.compile(r"วัน(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)|\b(mon|tues|wednes|thurs|fri|satur|sun)day\b")
+_HOUR_TH = {"หนึ่ง": 1, "สอง": 2, "สาม": 3, "สี่": 4, "ห้า": 5, "หก": 6, "เจ็ด": 7, "แปด": 8, "เก้า": 9, "สิบ": 10, "สิบเอ็ด": 11}
+_ANY_HOUR = r"(\d{1,2}|" + "|".join(sorted(_HOUR_TH, key=len, reverse=True)) + ")"
+_CLOCK = re.compile(r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?!\d)(?!\s*(?:บาท|บ\.|฿))\s*(am\b|pm\b)?")
+_AM_PM = re.compile(r"(?<![\d:.])(1[0-2]|[1-9])\s?(am|pm)\b")
+_THAI_TIME = re.compile(
+    rf"บ่าย\s*{_ANY_HOUR}?(?:\s*โมง)?(ครึ่ง)?|ตี\s*{_ANY_HOUR}(ครึ่ง)?|{_ANY_HOUR}\s*ทุ่ม(ครึ่ง)?"
+    rf"|{_ANY_HOUR}\s*โมง\s*(เช้า|เย็น)?(ครึ่ง)?|(เที่ยงคืน|เที่ยง)(ครึ่ง)?"
+)
+
+
+def days(text: str, now: datetime) -> list[date]:
+    """The days that a text names, as seen from the shop's own `now`; each once, in order. A day without a year is the
+    next such day; a weekday is the next of that name, today included; what is no day of the calendar is left out."""
+    found = sorted(_days(normalise(text), now.date()), key=lambda item: item[0])
+    return list(dict.fromkeys(day for _, day in found))
+
+
+def _days(plain: str, today: date) -> Iterator[tuple[int, date]]:
+    numbered = [(m.start(), m[1], _MONTH[_key(m[2])], m[3]) for m in _DAY_MONTH.finditer(plain)]
+    numbered += [(m.start(), m[2], _MONTH[_key(m[1])], m[3]) for m in _MONTH_DAY.finditer(plain)]
+    numbered += [(m.start(), m[1], int(m[2]), m[3]) for m in _NUMBERS.finditer(plain)]
+    for at, day, month, year in numbered:
+        if (known := _day(int(day), month, year, today)) is not None:
+            yield at, known
+    for m in _OF_MONTH.finditer(plain):
+        month = today.month + (int(m[1]) < today.day)
+        if (known := _day(int(m[1]), (month - 1) % 12 + 1, None, today)) is not None:
+            yield m.start(), known
+    for m in _NEAR_BY.finditer(plain):
+        yield m.start(), today + timedelta(days=_NEAR[m[0]])
+    for m in _WEEKDAY.finditer(plain):
+        ahead = (_WEEKDAYS[m[1] or m[2]] - today.weekday()) % 7
+        yield m.start(), today + timedelta(days=ahead)
+
+
+def _key(month: str) -> str:
+    return month if month in _MONTH else month[:3]
+
+
+def _day(day: int, month: int, year: str | None, today: date) -> date | None:
+    try:
+        if year is None:
+            known = date(today.year, month, day)
+            return known if known >= today else date(today.year + 1, month, day)
+        full = int(year) if len(year) == 4 else _century(int(year), today)
+        return date(full - _BUDDHIST if full > today.year + 300 else full, month, day)
+    except ValueError:
+        return None
+
+
+def _century(year: int, today: date) -> int:
+    """Of two digits the year that lies nearer: 69 is 2569, 26 is 2026."""
+    return min((2000 + year, 2500 + year), key=lambda y: abs((y - _BUDDHIST if y > 2400 else y) - today.year))
+
+
+def times(text: str) -> list[str]:
+    """The times of day that a text names, as `15:00`; each once. Thai: บ่ายสาม 15, สองทุ่ม 20, ตีห้า 5, ห้าโมงเย็น 17."""
+    plain = normalise(text)
+    found = [(m.start(), _twelve(int(m[1]), m[3]), int(m[2])) for m in _CLOCK.finditer(plain)]
+    found += [(m.start(), _twelve(int(m[1]), m[2]), 0) for m in _AM_PM.finditer(plain)]
+    found += [(m.start(), *_thai(m)) for m in _THAI_TIME.finditer(plain)]
+    return list(dict.fromkeys(f"{hour:02d}:{minute:02d}" for _, hour, minute in sorted(found) if 0 <= hour < 24))
+
+
+def _twelve(hour: int, half: str | None) -> int:
+    return hour if half is None or hour > 12 else hour % 12 + 12 * (half == "pm")
+
+
+def _thai(m: re.Match[str]) -> tuple[int, int]:
+    afternoon, half1, night, half2, evening, half3, hour, part, half4, noon, half5 = m.groups()
+    minute = 30 * any((half1, half2, half3, half4, half5))
+    if noon:
+        return (0 if noon == "เที่ยงคืน" else 12), minute
+    if night:
+        return _number(night), minute
+    if evening:
+        return 18 + _number(evening), minute
+    if hour:
+        number = _number(hour)
+        return number + 12 * (part == "เย็น" and number < 12), minute
+    return 12 + (_number(afternoon) if afternoon else 1), minute
+
+
+def _number(word: str) -> int:
+    return _HOUR_TH.get(word) or int(word)

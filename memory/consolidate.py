@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory import facts, history, person
-from memory.canonical import canonical
+from memory.canonical import resolved
 from memory.episodes import Episode, made_of
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact
@@ -50,8 +50,7 @@ class Consolidation:
         Raises LongTermUnavailable; the session is then still to be consolidated.
         """
         tenant = session.tenant_id
-        user = await canonical(self._longterm, tenant, session.user_id)
-        memory = await self._longterm.load(tenant, user)
+        user, memory = await resolved(self._longterm, tenant, session.user_id)
         if _has_something(session):
             messages = await self._said(session)
             episode = _episode(session, messages, understood=self._read is None)
@@ -167,12 +166,14 @@ def _learned(known: Sequence[Fact], messages: Sequence[Message], found: Sequence
     """What is to be stored: plain sentences first, then what the model read. Each says which message it is from."""
     changed: list[Fact] = []
     for line in messages:
-        if line["role"] == "user":
+        if line["role"] == "user" and not _of_a_member(line):
             told = personal(line["message"])
             at, source = _time(line, now), line.get("message_id")
             changed = facts.upserted(changed, facts.heard(facts.upserted(known, changed), told, at, source))
     for one in found:
         line = messages[one.message]
+        if _of_a_member(line):
+            continue
         at, source = _time(line, now), line.get("message_id")
         current = facts.upserted(known, changed)
         if one.ended:
@@ -183,6 +184,11 @@ def _learned(known: Sequence[Fact], messages: Sequence[Message], found: Sequence
         )
         changed = facts.upserted(changed, facts.merge(current, fact).changed)
     return changed
+
+
+def _of_a_member(line: Message) -> bool:
+    """Said in a group: it tells of that member, and what is known of a group is nobody's."""
+    return "sender" in (line.get("metadata") or {})
 
 
 def _episode(session: ShortTermMemory, messages: Sequence[Message], *, understood: bool) -> Episode:

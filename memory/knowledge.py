@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memory import decay, facts, person, procedures, search
-from memory.canonical import canonical
+from memory.canonical import canonical, resolved
 from memory.episodes import Episode, Feedback
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact, Merged, Scope
@@ -55,7 +55,7 @@ class Knowledge:
         return await canonical(self._longterm, tenant, user)
 
     async def seen_by(self, tenant: str, user: str, *, agent: str = "default", session: Sequence[Fact] = ()) -> Seen:
-        memory = await self._longterm.load(tenant, await self.canonical(tenant, user))
+        _, memory = await resolved(self._longterm, tenant, user)
         shared = await self._longterm.load_shared(tenant)
         theirs = [one for one in shared.facts if one.scope is not Scope.AGENT or one.agent == agent] if shared else []
         known = [*session, *(memory.facts if memory else ()), *theirs]
@@ -136,8 +136,7 @@ class Knowledge:
         min_confidence: float = 0.5, episodes: int = 3,
     ) -> dict[str, Any]:  # fmt: skip
         """Looks the person up or makes the record; `user_context` is what to tell a model of them."""
-        user = await self.canonical(tenant, user)
-        memory = await self._longterm.load(tenant, user)
+        user, memory = await resolved(self._longterm, tenant, user)
         if memory is None or memory.person is None or (display_name and memory.person.display_name != display_name):
             await self._longterm.change(
                 tenant, user, lambda known: Changes(person=person.seen(known.person, user, now, name=display_name))

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from memory import context, parts
 from memory.amendments import Amendments
 from memory.archive import Archive
-from memory.canonical import all_ids, canonical
+from memory.canonical import all_ids, resolved
 from memory.cleanup import Cleanup
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import Consolidation, Reader
@@ -350,7 +350,7 @@ class MemoryManager(Knowing):
 
     async def _known(self, ref: ConversationRef) -> LongTermMemory | None:
         try:
-            return await self.longterm.load(ref.tenant, await canonical(self.longterm, ref.tenant, ref.user))
+            return (await resolved(self.longterm, ref.tenant, ref.user))[1]
         except LongTermUnavailable as error:
             log.error("context without long-term memory: %s", error)
             return None

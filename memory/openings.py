@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 from datetime import datetime
 
-from memory.canonical import canonical
+from memory.canonical import resolved
 from memory.config import MemoryRules
 from memory.consolidate import Consolidation
 from memory.errors import LongTermUnavailable
@@ -59,7 +59,7 @@ class Openings:
 
     async def _remembered(self, ref: ConversationRef) -> LongTermMemory | None:
         try:
-            return await self._longterm.load(ref.tenant, await canonical(self._longterm, ref.tenant, ref.user))
+            return (await resolved(self._longterm, ref.tenant, ref.user))[1]
         except LongTermUnavailable as error:
             log.error("a session begins without long-term memory: %s", error)
             return None

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from memory import MemoryConfig, MemoryManager
+from memory.consolidate import Consolidation
 from memory.errors import LongTermUnavailable
 from memory.facts import Scope
+from memory.long_term.json_files import JsonFiles
+from memory.models import Message, ShortTermMemory
 from memory.person import user_of
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -315,3 +318,17 @@ async def test_an_episode_is_rated_and_a_procedure_counted(manager: MemoryManage
     assert (used.times_used, used.success_rate, used.average_duration) == (2, 0.5, 3.0)
     await manager.teach(SHOP, "when a customer asks for delivery, ask for the postcode first")
     assert await manager.longterm.load_shared(SHOP) == shared
+
+
+async def test_nothing_is_learned_of_a_group_from_what_its_members_say(tmp_path: Path) -> None:
+    said: list[Message] = [
+        {"role": "user", "message": "I moved to Chiang Mai", "metadata": {"sender": "line:U1"}},
+        {"role": "user", "message": "My shoe size is 42"},
+    ]
+    store = JsonFiles(tmp_path, clock=Clock())
+    session = ShortTermMemory(tenant_id=SHOP, user_id="line:group:C1", session_id="s1", history=said)
+    await Consolidation(store).end(session, NOW)
+    memory = await store.load(SHOP, "line:group:C1")
+    assert memory is not None
+    assert [fact.value for fact in memory.facts] == ["42"]
+    assert len(memory.episodes) == 1

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from gateway.cli import cli
+from config.settings import Settings
+from gateway import memory_commands
+from gateway.cli import Failed
 from memory import MemoryManager
 from memory.config import MemoryConfig as Config
 
@@ -69,27 +70,22 @@ async def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
     await manager.close()
 
 
-def test_the_commands_show_search_export_and_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, folder in (("DATA_DIR", "data"), ("CONFIG_DIR", "config")):
-        (tmp_path / folder).mkdir()
-        monkeypatch.setenv(name, str(tmp_path / folder))
-    file = tmp_path / "data" / "longterm" / SHOP / "line:U1.json"
+async def test_the_commands_show_search_export_and_import(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    here, there = (Settings(data_dir=tmp_path / name, config_dir=tmp_path / "config") for name in ("here", "there"))
+    file = tmp_path / "here" / "longterm" / SHOP / "line:U1.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"tenant_id": SHOP, "user_id": HER, "events": [], "attributes": {"city": "Bangkok"}}))
-    who = ["--tenant", SHOP, "--user", HER]
-
-    def run(*words: str) -> tuple[int, str]:
-        result = CliRunner().invoke(cli, ["memory", *words])
-        return result.exit_code, result.output
-
-    assert run("show", *who) == (0, "line:U1\n- city = Bangkok  (fact, high)\n")
-    assert run("search", *who, "bangkok")[1].endswith("fact  city: Bangkok\n")
-    code, exported = run("export", "--tenant", SHOP, "--all-users")
-    assert code == 0
-    (tmp_path / "all.jsonl").write_text(exported)
-    monkeypatch.setenv("DATA_DIR", str(tmp_path / "other"))
-    assert run("show", *who) == (1, "chat-chat: nothing is known of line:U1 at store_001\n")
-    assert run("import", "--tenant", SHOP, str(tmp_path / "all.jsonl")) == (0, "line:U1 taken in\n")
-    again = json.loads(run("export", *who)[1])
+    assert await memory_commands.show(here, SHOP, HER) == ["line:U1", "- city = Bangkok  (fact, high)"]
+    (found,) = await memory_commands.search(here, SHOP, HER, "bangkok", 10)
+    assert found.endswith("fact  city: Bangkok")
+    exported = await memory_commands.export(here, SHOP, None)
+    (tmp_path / "all.jsonl").write_text("\n".join(exported))
+    with pytest.raises(Failed, match="nothing is known of line:U1 at store_001"):
+        await memory_commands.show(there, SHOP, HER)
+    assert await memory_commands.import_(there, SHOP, [tmp_path / "all.jsonl"]) == ["line:U1 taken in"]
+    (again,) = map(json.loads, await memory_commands.export(there, SHOP, HER))
     assert again["memory"]["attributes"] == {"city": "Bangkok"}
-    assert run("export", "--tenant", SHOP)[0] == 2
+    (tmp_path / "all.jsonl").write_text('{"format": "another"}')
+    with pytest.raises(Failed, match="line 1: no export"):
+        await memory_commands.import_(there, SHOP, [tmp_path / "all.jsonl"])

@@ -13,12 +13,14 @@ from config.mistakes import Loc, Mistake, nearest
 from config.tenant_model import (
     LLM,
     Agent,
+    Attachment,
     Behaviour,
     Faq,
     LineChannel,
     Memory,
     Replies,
     Staff,
+    Sticker,
     TelegramChannel,
     TenantFile,
     TerminalChannel,
@@ -150,6 +152,10 @@ def _fields(document: Document, parent: Loc) -> list[str]:
             model = Agent
         case ("faq", _):
             model = Faq
+        case ("faq", _, "media", _):
+            model = Attachment
+        case ("faq", _, "media", _, "sticker"):
+            model = Sticker
         case ("faq" | "replies", _, *_):
             model = Text
         case (str() as section, *_):

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, StringConstraints
 
+from config.addresses import is_host, public_host
 from config.business_hours import mistake
 from config.settings import web_address
 
@@ -71,11 +72,35 @@ def _user_id(value: str) -> str:
     return value
 
 
+def _public_address(value: str) -> str:
+    if public_host(value) is None:
+        raise mistake(
+            "is not an https address that anybody can open",
+            "write one such as https://www.example.com/menu.jpg, of at most 2000 characters, as a browser copies it",
+        )
+    return value
+
+
+def _host(value: str) -> str:
+    if not is_host(value.lower()):
+        raise mistake("is not a host's name", "write the name alone, such as images.example.com")
+    return value.lower()
+
+
+def _sticker_number(value: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,20}", value):
+        raise mistake("is not a sticker's number", 'write digits, such as "446"; LINE lists those that bots may send')
+    return value
+
+
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Address = Annotated[str, AfterValidator(_address)]
 # The text of a number in a file is kept as it is: chat and channel ids look like numbers.
 Identifier = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v), StringConstraints(min_length=1)]
+PublicAddress = Annotated[str, AfterValidator(_public_address)]
+HostName = Annotated[str, AfterValidator(_host)]
+StickerNumber = Annotated[Identifier, AfterValidator(_sticker_number)]
 EventName = Literal[
     "INQUIRY", "FEEDBACK", "REQUEST", "COMPLAINT", "TRANSACTION", "SUPPORT", "INFORMATION", "GENERIC_EVENT"
 ]

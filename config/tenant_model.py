@@ -29,12 +29,15 @@ from config.field_types import (
     CommandName,
     CommandWord,
     EventName,
+    HostName,
     Identifier,
     KeyHash,
     Name,
     OneOrMany,
     Origin,
+    PublicAddress,
     Secret,
+    StickerNumber,
     UserId,
     WebhookSecret,
     Words,
@@ -215,6 +218,34 @@ class Replies(_Model):
     out_of_hours: Text | None = None
 
 
+class Sticker(_Model):
+    """A sticker, as each platform names it."""
+
+    package: StickerNumber
+    """LINE's package, one of those that bots may send."""
+    id: StickerNumber
+    telegram: Words | None = None
+    """Telegram's file_id of a sticker, which holds for one bot; without it nothing is shown there."""
+
+
+class Attachment(_Model):
+    """What goes with an answer: one of a picture, a file and a sticker."""
+
+    image: PublicAddress | None = None
+    """JPEG or PNG; LINE takes up to 10 MB, Telegram up to 5 MB."""
+    file: PublicAddress | None = None
+    """Telegram shows PDF and ZIP as a file; elsewhere a file is a link."""
+    name: Words | None = None
+    """Of the image or file, shown to customers."""
+    sticker: Sticker | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Attachment:
+        if sum(one is not None for one in (self.image, self.file, self.sticker)) != 1:
+            raise mistake("is not one of image, file and sticker", "write each as an entry of its own")
+        return self
+
+
 class Faq(_Model):
     """An answer that needs no language model, and the ways in which customers ask for it."""
 
@@ -222,6 +253,8 @@ class Faq(_Model):
     answer: Text
     buttons: Annotated[tuple[Words, ...], OneOrMany] = ()
     """What may be asked next; pressing one sends its words."""
+    media: tuple[Attachment, ...] = ()
+    """Shown below the answer, in this order."""
 
 
 class TenantFile(_Model):
@@ -245,6 +278,9 @@ class TenantFile(_Model):
     """Whose messages are passed over everywhere, such as `line:U…` or `telegram:12345`."""
     replies: Replies = Replies()
     faq: tuple[Faq, ...] = ()
+    image_hosts: Annotated[tuple[HostName, ...], OneOrMany] = ()
+    """Whose pictures the language model may show, such as images.example.com; its other pictures stay links. A picture
+    is fetched as soon as it is shown, so an address that a stranger talked the model into could tell them things."""
     keywords: dict[EventName, Annotated[tuple[Words, ...], OneOrMany]] = Field(default_factory=dict)
     business_hours: Annotated[
         dict[

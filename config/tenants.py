@@ -22,6 +22,7 @@ from config.tenant_files import Reading, load_tenant, paths_of, read_tenant, tok
 from config.tenant_model import (
     LLM,
     Agent,
+    Attachment,
     Behaviour,
     Channel,
     Faq,
@@ -40,6 +41,7 @@ from config.texts import ReplyName, Text
 __all__ = [
     "LLM",
     "Agent",
+    "Attachment",
     "Behaviour",
     "Channel",
     "Faq",

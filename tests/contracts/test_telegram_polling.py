@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import aiogram  # noqa: F401 - seconds of loading, before any deadline runs
 import pytest
 
 from config.settings import Settings

@@ -439,8 +439,8 @@ CHANNEL_REMEDIES = [
     ("", "3:3: channels.a: has no platform — add platform: line, telegram, web, terminal (one of them)"),
     (
         "{platform: line, channel_secret: x}",
-        "3:3: channels.a.channel_access_token: is missing — add channel_access_token: ${NAME} "
-        "and set NAME in the environment or in config/secrets/NAME",
+        "3:6: channels.a: has no channel_access_token, so nothing can be answered — "
+        "add channel_access_token, or channel_id: tokens are then made with it and the secret",
     ),
     (
         "{platform: telegram, bot_token: '1:x'}",
@@ -505,7 +505,7 @@ def test_every_mistake_is_shown_at_once_in_the_order_of_the_file(tmp_path: Path)
     assert [line.split(" ")[0] + line.split(" ")[1] for line in found] == [
         "1:1:nam:",
         "2:11:language:",
-        "3:12:channels.a.channel_access_token:",
+        "3:15:channels.a:",
         "3:48:channels.a.channel_secret:",
         "4:1:bogus:",
     ]
@@ -642,5 +642,63 @@ class TestTheFilesWeGive:
         assert (full.memory, full.behaviour, full.llm) == (plain.memory, plain.behaviour, plain.llm)
         models = [full, *full.channels.values(), *full.agents.values(), full.llm, full.memory, full.behaviour]
         models += [full.understanding, full.staff, full.replies, *full.faq]  # type: ignore[list-item]
+        attachments = [attachment for entry in full.faq for attachment in entry.media]
+        models += [*attachments, *(one.sticker for one in attachments if one.sticker)]  # type: ignore[list-item]
         fields = {name for model in models for name in type(model).model_fields} - {"id"}
         assert [name for name in sorted(fields) if f"{name}:" not in text] == []
+
+
+class TestWhatGoesWithAnAnswer:
+    FAQ = SMALL + "faq:\n- questions: menu\n  answer: Here.\n  media:\n"
+
+    def test_takes_pictures_files_and_stickers(self, tmp_path: Path) -> None:
+        tenant = load(
+            tmp_path,
+            self.FAQ + "  - image: https://www.example.com/a.jpg\n  - {file: 'https://203.0.114.9/b.pdf', name: Menu}\n"
+            "  - sticker: {package: 446, id: '1988', telegram: CAAC}\nimage_hosts: IMG.example.com\n",
+        )
+        image, file, sticker = tenant.faq[0].media
+        assert (image.image, file.file, file.name) == (
+            "https://www.example.com/a.jpg",
+            "https://203.0.114.9/b.pdf",
+            "Menu",
+        )
+        assert sticker.sticker is not None
+        assert (sticker.sticker.package, sticker.sticker.id, sticker.sticker.telegram) == ("446", "1988", "CAAC")
+        assert tenant.image_hosts == ("img.example.com",)
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "http://www.example.com/a.jpg",
+            "https://localhost/a.jpg",
+            "https://127.0.0.1/a.jpg",
+            "https://10.1.2.3/a.jpg",
+            "https://[::1]/a.jpg",
+            "https://2130706433/a.jpg",
+            "https://0x7f.1/a.jpg",
+            "https://127.1./a.jpg",
+            "https://printer.local/a.jpg",
+            "https://user@www.example.com/a.jpg",
+            "https://www.example.com:port/a.jpg",
+            "https://www.example.com/ก.jpg",
+            "https://www.example.com/" + "a" * 2000,
+        ],
+    )
+    def test_an_address_that_not_everybody_can_open_is_a_mistake(self, tmp_path: Path, address: str) -> None:
+        (found,) = mistakes(tmp_path, self.FAQ + f"  - image: '{address}'\n")
+        assert "faq[0].media[0].image: is not an https address that anybody can open" in found
+
+    def test_its_mistakes_are_shown_with_their_place(self, tmp_path: Path) -> None:
+        found = mistakes(
+            tmp_path,
+            self.FAQ + "  - {}\n  - {picture: x, image: 'https://a.example/b', sticker: {package: 1, id: x, sett: 1}}\n"
+            "image_hosts: ['https://a.example']\n",
+        )
+        assert [line.partition(" — ")[0] for line in found] == [
+            "7:5: faq[0].media[0]: is not one of image, file and sticker",
+            "8:6: faq[0].media[1].picture: is not a known field",
+            "8:74: faq[0].media[1].sticker.id: is not a sticker's number",
+            "8:77: faq[0].media[1].sticker.sett: is not a known field",
+            "9:15: image_hosts[0]: is not a host's name",
+        ]

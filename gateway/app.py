@@ -299,7 +299,7 @@ def turn_of(
     stack.push_async_callback(hearing.close)
     for fetcher in fetchers.values():
         stack.push_async_callback(fetcher.close)
-    return Turn(
+    turn = Turn(
         tenant_of=tenants.get,
         inbox=inbox,
         senders=senders,
@@ -324,6 +324,8 @@ def turn_of(
         enable_memory=settings.enable_memory,
         clock=clock,
     )
+    stack.push_async_callback(turn.close)
+    return turn
 
 
 @asynccontextmanager

@@ -168,6 +168,10 @@ class Turn:
         change = done.change if done else unchanged
         await self._finish(claim, tenant, session, stored.rev if stored else 0, said, event, change, dead, carry)
 
+    async def close(self) -> None:
+        """Waits for what is noted down behind the turns."""
+        await self._minding.close()
+
     async def _stored(self, claim: Claim, changed: bool) -> ShortTermMemory | None:
         """The session that came with the claim, or as it stands by now if it changed since."""
         if changed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -55,8 +56,9 @@ class Knowledge:
         return await canonical(self._longterm, tenant, user)
 
     async def seen_by(self, tenant: str, user: str, *, agent: str = "default", session: Sequence[Fact] = ()) -> Seen:
-        _, memory = await resolved(self._longterm, tenant, user)
-        shared = await self._longterm.load_shared(tenant)
+        (_, memory), shared = await asyncio.gather(
+            resolved(self._longterm, tenant, user), self._longterm.load_shared(tenant)
+        )
         theirs = [one for one in shared.facts if one.scope is not Scope.AGENT or one.agent == agent] if shared else []
         known = [*session, *(memory.facts if memory else ()), *theirs]
         return Seen(known, memory, shared.procedures if shared else [])

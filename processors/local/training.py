@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from processors.local.classifier import Classifier, Weights, probabilities
+from processors.local.classifier import BAND_STARTS, Classifier, Weights, banded, probabilities
 from processors.local.features import TYPES, rarity, row
 from processors.local.vectors import Vectors
 from processors.models import EventType
@@ -23,7 +23,6 @@ WRITTEN = Path(__file__).parent / "messages.tsv"
 _FLATNESS = 1e-3  # how strongly weights are drawn to zero
 _STEPS = 200
 _CORRECTION = 4.0  # what a correction of the shop's own people counts beside one message of the training set
-_BAND_STARTS = (0.25, 0.45, 0.65, 0.85)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class _Table:
     the span of the examples anyway, and fitting becomes several times cheaper."""
 
     def __init__(self, examples: Sequence[Example], vectors: Vectors, rules: Rules | None = None) -> None:
-        texts = [example.text for example in examples]
+        self._texts = texts = [example.text for example in examples]
         self._rarity = rarity(texts)
         scores = _unseen_scores(texts, rules or default_rules())
         encoded = vectors.encode(texts)
@@ -112,7 +111,7 @@ class _Table:
         self._rows = (left * sizes).astype(np.float32)
         self._types = np.array([TYPES.index(example.event_type) for example in examples])
         judged = [example.importance for example in examples]
-        self._bands = np.array([-1 if j is None else int(np.searchsorted(_BAND_STARTS, j, "right")) for j in judged])
+        self._bands = np.array([-1 if j is None else int(np.searchsorted(BAND_STARTS, j, "right")) for j in judged])
         self._weights = np.array([example.weight for example in examples])
 
     def fit(self, chosen: Any, temperature: float = 1.0) -> Weights:
@@ -127,11 +126,14 @@ class _Table:
         rest = np.arange(count, len(self._rows))
         scores: Any = np.zeros((count, len(TYPES)))
         bands: Any = np.zeros(count, int)
+        judge = default_rules()
         for number in range(folds):
             held = np.flatnonzero(fold == number)
             types, by_band = self._turned(np.concatenate([np.flatnonzero(fold != number), rest]))
             scores[held] = self._rows[held] @ types
-            bands[held] = (self._rows[held] @ by_band).argmax(axis=1)
+            for at, found in zip(held, self._rows[held] @ by_band, strict=True):
+                guessed = TYPES[int(scores[at].argmax())]
+                bands[at] = banded(found, guessed, judge.classify(self._texts[at]))
         temperature = _temperature(scores, self._types[:count])
         return Measured(probabilities(scores / temperature), bands, temperature)
 
@@ -142,7 +144,7 @@ class _Table:
         judged = chosen[self._bands[chosen] >= 0]
         return (
             _logistic(self._rows[chosen], self._types[chosen], self._weights[chosen], len(TYPES)),
-            _logistic(self._rows[judged], self._bands[judged], self._weights[judged], len(_BAND_STARTS) + 1),
+            _logistic(self._rows[judged], self._bands[judged], self._weights[judged], len(BAND_STARTS) + 1),
         )
 
 

@@ -153,3 +153,8 @@ def test_normalising_keeps_sara_am_whole_and_digits_plain() -> None:
     assert normalise("มากกกก!!!") == "มาก!"
     assert normalise("ราคา 555 บาท") == "ราคา 555 บาท"
     assert safe("a\ud800b\x00c") == "a\ufffdbc"
+
+
+@pytest.mark.parametrize("text", ["what is your favorite color", "What's your favourite food?", "คุณชอบสีอะไร"])
+def test_a_question_about_the_bots_own_taste_is_small_talk(text: str) -> None:
+    assert default_rules().classify(text).event_type == EventType.GENERIC_EVENT

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memory import facts, history, person
+from memory import facts, history, person, procedures
 from memory.canonical import resolved
 from memory.episodes import Episode, made_of
 from memory.errors import LongTermUnavailable
@@ -101,6 +101,21 @@ class Consolidation:
             )
 
         await self._longterm.change(tenant, user, decide)
+        if done.actions and done.outcome == "success":
+            await self._learn(tenant, user, now)
+
+    async def _learn(self, tenant: str, user: str, now: datetime) -> None:
+        """Ways of doing something that went well several times become the tenant's procedures: names of tools alone,
+        nothing that anybody said."""
+        memory = await self._longterm.load(tenant, user)
+        ways = procedures.learned(memory.episodes, now) if memory else []
+
+        def decide(shared: LongTermMemory) -> Changes:
+            known = {one.id for one in shared.procedures}
+            return Changes(procedures=[way for way in ways if way.id not in known])
+
+        if ways:
+            await self._longterm.change_shared(tenant, decide)
 
     async def _read_again(self, tenant: str, user: str) -> None:
         """Episodes that no model has read yet, the oldest first, until one can't be read."""

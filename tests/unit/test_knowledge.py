@@ -332,3 +332,20 @@ async def test_nothing_is_learned_of_a_group_from_what_its_members_say(tmp_path:
     assert memory is not None
     assert [fact.value for fact in memory.facts] == ["42"]
     assert len(memory.episodes) == 1
+
+
+async def test_a_way_that_went_well_three_times_becomes_the_tenants_procedure(tmp_path: Path) -> None:
+    store = JsonFiles(tmp_path, clock=Clock())
+    said: list[Message] = [
+        {"role": "user", "message": "the usual please"},
+        {"role": "bot", "message": "done", "metadata": {"actions": [{"tool": "recall", "result": "order = latte"}]}},
+    ]
+    found: list[list[str]] = []
+    for number in range(4):
+        session = ShortTermMemory(
+            tenant_id=SHOP, user_id=HER, session_id=f"s{number}", history=said, last_intent="REQUEST"
+        )
+        await Consolidation(store).end(session, NOW)
+        shared = await store.load_shared(SHOP)
+        found.append([one.content for one in shared.procedures] if shared else [])
+    assert found == [[], [], ['["recall"]'], ['["recall"]']]

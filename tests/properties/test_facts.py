@@ -1,0 +1,52 @@
+"""What holds for any order of statements about a person."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory.facts import Fact, attributes, from_attributes, merge, new, settled, upserted
+from memory.long_term import document
+from memory.wording import key_form
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+KEYS = st.sampled_from(["city", "Shoe size", "shoe_size", "allergies", "ชื่อ"])
+VALUES = st.sampled_from(["a", "A", "b", "38", "39", "ไม่ชอบ", "ชอบ", 1, True, None, ["x"], {"k": 1}])
+
+
+@given(st.lists(st.tuples(KEYS, VALUES, st.integers(0, 9)), max_size=12))
+def test_one_fact_a_key_holds_and_none_is_lost(said: list[tuple[str, object, int]]) -> None:
+    known: list[Fact] = []
+    for number, (key, value, day) in enumerate(said):
+        fact = new(now=NOW + timedelta(days=day), key=key, value=value, text="?", source=f"m{number}")
+        known = upserted(known, merge(known, fact).changed)
+    forms = [key_form(fact.key) for fact in known if fact.current]
+    assert sorted(forms) == sorted(set(forms))
+    assert set(forms) == {key_form(key) for key, _, _ in said}
+    ids = {fact.id for fact in known}
+    assert all(fact.superseded_by in ids for fact in known if not fact.current)
+    # Whoever spoke is named in some fact, so that taking a message back finds what it said.
+    assert {source for fact in known for source in fact.sources} == {f"m{n}" for n in range(len(said))}
+
+
+@given(st.dictionaries(st.text(max_size=8), st.one_of(VALUES, st.text(max_size=8)), max_size=6))
+def test_a_file_with_attributes_alone_reads_the_same_each_time(view: dict[str, object]) -> None:
+    once = settled([], view, NOW)
+    assert settled(once, attributes(once), NOW + timedelta(days=1)) == once
+    assert settled([], view, NOW) == once
+
+
+@given(st.lists(st.dictionaries(KEYS, VALUES, max_size=3), max_size=5))
+def test_a_journal_read_twice_is_as_if_read_once(told: list[dict[str, object]]) -> None:
+    whole = document.empty("t", "u")
+    lines = []
+    known: list[Fact] = []
+    for number, view in enumerate(told):
+        changed = from_attributes(known, view, NOW + timedelta(days=number), f"m{number}")
+        known = upserted(known, changed)
+        lines.append({"facts": [document.plain(fact) for fact in changed]})
+    once = document.merge(whole, lines, NOW)
+    assert document.merge(once, lines, NOW) == once
+    assert once["attributes"] == attributes(known)

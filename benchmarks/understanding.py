@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from processors import local
-from processors.event_processor import SURE
+from processors.event_processor import Understood
 from processors.language import detect
 from processors.models import EventType, band
 from processors.normalise import normalise
@@ -67,6 +67,12 @@ def right(row: Row) -> bool:
     return row["actual"] in (row["label"], *row["also_ok"])
 
 
+def stands(row: Row) -> bool:
+    verdict = default_rules().classify(row["text"])
+    told = Understood(EventType(row["actual"]), verdict.importance, row["confidence"], "", verdict)
+    return told.stands(row["text"])
+
+
 def policies(rows: Sequence[Row]) -> None:
     """Calls for classifying, and how often what was not asked is right."""
     print(f"{'policy':14}calls a message  local answers  accuracy of those  lenient")
@@ -74,7 +80,7 @@ def policies(rows: Sequence[Row]) -> None:
         kept = [
             r
             for r in rows
-            if name == "never" or (r["confidence"] >= SURE and (name != "always" or r["actual"] == "GENERIC_EVENT"))
+            if name == "never" or (stands(r) and (name == "when_unsure" or r["actual"] == "GENERIC_EVENT"))
         ]
         exact = sum(r["actual"] == r["label"] for r in kept) / len(kept) if kept else 0.0
         lenient = sum(map(right, kept)) / len(kept) if kept else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from processors.dates import days, times
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.models import EventType, MemoryEvent
-from processors.normalise import SCANNED, safe
+from processors.normalise import SCANNED, normalise, safe
 from processors.payload import specifics
 from processors.rules import Rules, Verdict, default_rules
 
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from processors.local.vectors import Vectors
     from processors.openrouter import OpenRouter
 
+# What answers a question of ours, over the normalised text.
+_ANSWER = re.compile(
+    r"\W*(?:โอเค|โอเช|ตกลง|ได้|ใช่|ไม่|เอา|รับ|ตามนี้|ค่ะ|คะ|ครับ|คับ|อืม|อือ|เค|จ้า|จัด"
+    r"|(?:yes|yeah|yep|no|nope|ok|okay|k|sure|fine|alright|right|correct|confirm|go|do|that|this)\b)"
+)
+_SMALL = 30  # characters: a greeting any longer has something to say
 SURE = 0.8  # a local confidence from which asking is not worth it; see benchmarks/understanding.py
 
 _STORED = 4000  # characters of a message that an event keeps; the transcript has it whole
@@ -64,6 +71,12 @@ class Understood:
     confidence: float
     classified_by: str  # `local` or `rules`
     verdict: Verdict
+
+    def stands(self, message: str) -> bool:
+        """Need a language model not be asked? Not if what came before decides: an "ok" may be an order."""
+        plain = normalise(message)
+        chat = self.event_type is EventType.GENERIC_EVENT
+        return self.confidence >= SURE and not _ANSWER.match(plain) and not (chat and len(plain) > _SMALL)
 
 
 class EventProcessor:
@@ -132,7 +145,7 @@ class EventProcessor:
             "rule": told.verdict.rule,
             **found,
         }
-        stands = event_type in trusted and told.confidence >= SURE
+        stands = event_type in trusted and told.stands(message)
         if ask and not stands and access.api_key and message.strip():
             try:
                 answer = await self._ask(message, context, access)

@@ -265,6 +265,13 @@ async def test_of_trusted_types_a_confident_answer_saves_the_call() -> None:
     assert len(model.asked) == 2
 
 
+@pytest.mark.parametrize("text", ["โอเคค่ะ ตามนี้เลย", "ok", "ได้ค่ะ", "yes please", "ไม่เอาค่ะ"])
+async def test_what_answers_a_question_is_asked_about_however_sure(text: str) -> None:
+    model = Model(said("TRANSACTION", 0.8))
+    event = await EventProcessor("test-key", llm=model).analyze_message(text, trusted=list(EventType))
+    assert (event.event_type, len(model.asked)) == (EventType.TRANSACTION, 1)
+
+
 async def test_a_shops_own_keyword_goes_before_the_classifier() -> None:
     def unused() -> None:
         raise AssertionError("the classifier was asked")

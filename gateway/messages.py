@@ -101,6 +101,39 @@ class QuickReply(msgspec.Struct, frozen=True):
     text: str
 
 
+class Image(msgspec.Struct, frozen=True, omit_defaults=True, tag="image"):
+    """A picture at an https address; `alt` says what it shows, in plain text."""
+
+    url: str
+    alt: str = ""
+
+    @property
+    def link(self) -> str:
+        return f"{self.alt} ({self.url})" if self.alt else self.url
+
+
+class File(msgspec.Struct, frozen=True, omit_defaults=True, tag="file"):
+    """A file at an https address; `name` is plain text."""
+
+    url: str
+    name: str = ""
+
+    @property
+    def link(self) -> str:
+        return f"{self.name} ({self.url})" if self.name else self.url
+
+
+class Sticker(msgspec.Struct, frozen=True, omit_defaults=True, tag="sticker"):
+    """LINE's package and id; `telegram`: the file_id there, None: nothing is shown there."""
+
+    package: str
+    id: str
+    telegram: str | None = None
+
+
+Media = Image | File | Sticker
+
+
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the bot says: Markdown, before any platform's limits."""
 
@@ -108,6 +141,8 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     quick_replies: tuple[QuickReply, ...] = ()
     model: str | None = None  # None: rules and canned replies
     provider: str | None = None
+    media: tuple[Media, ...] = ()  # shown below the text
+    by_shop: bool = False  # the shop's own words: pictures in them may come from any host
     actions: tuple[dict[str, Any], ...] = ()  # what the model did before it answered: tool, arguments, result
     before: tuple[Answer, ...] = ()  # earlier answers that the customer still waits for, oldest first
 

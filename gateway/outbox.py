@@ -69,7 +69,7 @@ class Outbox(msgspec.Struct, omit_defaults=True):
     @property
     def visible(self) -> bool:
         """Is there anything to show?"""
-        return any(answer.text.strip() for answer in (self.answer, *self.answer.before))
+        return any(answer.text.strip() or answer.media for answer in (self.answer, *self.answer.before))
 
 
 _encoder = msgspec.json.Encoder()

@@ -42,7 +42,9 @@ class Times:
 class Holder(Protocol):
     """The sender of a platform with reply tokens."""
 
-    def hold(self, target: Target, before: Sequence[Answer], said: str, button: QuickReply) -> Call | None:
+    def hold(
+        self, tenant: Tenant, target: Target, before: Sequence[Answer], said: str, button: QuickReply
+    ) -> Call | None:
         """The reply that shows `before`, then `said` with a button that sends back its text. None: it is too much for
         one call."""
         ...
@@ -196,7 +198,7 @@ class Patience:
             return
         said, button = text("thinking", moment.language), text("get_answer", moment.language)
         oldest = target_of(usable[0])  # the younger ones may still carry the answer itself
-        call = holder.hold(oldest, outbox.answer.before, said, QuickReply(button, ANSWER_PLEASE))
+        call = holder.hold(moment.tenant, oldest, outbox.answer.before, said, QuickReply(button, ANSWER_PLEASE))
         if call is None:
             return
         outbox.target, outbox.calls, outbox.next = oldest, [call], 0
@@ -236,7 +238,7 @@ def is_press(message: InboundMessage) -> bool:
 
 def _left_by(outbox: Outbox) -> Waiting:
     own = msgspec.structs.replace(outbox.answer, before=())
-    answers = (*outbox.answer.before, own) if own.text.strip() else outbox.answer.before
+    answers = (*outbox.answer.before, own) if own.text.strip() or own.media else outbox.answer.before
     return Waiting(answers, outbox.spent, outbox.noticed)
 
 

@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from config.tenants import Agent, Faq, Tenant
+from config.tenants import Agent, Attachment, Faq, Tenant
 from gateway import prompt
 from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
 from gateway.media import TOO_LARGE, UNREAD
-from gateway.messages import Answer, InboundMessage, Kind
+from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, Sticker
 from gateway.opening import opening
 from gateway.per_tenant import PerTenant
 from gateway.texts import Tongue, fresh, text, wordings
@@ -220,7 +220,17 @@ def _details(event: MemoryEvent) -> bool:
 
 
 def _canned(entry: Faq, language: Tongue) -> Answer:
-    return Answer(entry.answer.within(language), buttons_of(entry.buttons))
+    media = tuple(map(_attached, entry.media))
+    return Answer(entry.answer.within(language), buttons_of(entry.buttons), media=media, by_shop=True)
+
+
+def _attached(one: Attachment) -> Media:
+    if one.image:
+        return Image(one.image, one.name or "")
+    if one.file:
+        return File(one.file, one.name or "")
+    assert one.sticker is not None  # an attachment is one of the three
+    return Sticker(one.sticker.package, one.sticker.id, one.sticker.telegram)
 
 
 def _for_everybody(event: MemoryEvent, match: Match, words: str) -> bool:

@@ -19,15 +19,14 @@ import aiohttp
 from config.settings import Settings
 from config.tenants import LineChannel, Tenant
 from gateway.adapters.base import Call, Sent
+from gateway.adapters.line_bubbles import BUBBLES, bubbles_of, without_media
 from gateway.adapters.line_outcome import fault_of, sent_ids
 from gateway.adapters.line_tokens import LineTokens
 from gateway.errors import ChannelBroken, SendAmbiguous, SendFault, SendRefused, SendRetry, TokenSpent
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
-from gateway.rendering import render_line, truncate_graphemes, utf16_len
+from gateway.rendering import truncate_graphemes
 
 TOKEN_FRESH = 50.0  # seconds after receipt within which a reply token is used; LINE promises about a minute
-BUBBLES = 5  # a call
-LONGEST_TEXT = 5000  # UTF-16 units a bubble
 MOST_QUICK_REPLIES, LONGEST_LABEL, LONGEST_QUICK_TEXT = 13, 20, 300  # graphemes
 LOADING_SECONDS = 20  # of the loading sign, in steps of 5; our next message ends it
 
@@ -70,14 +69,14 @@ class LineSender:
     def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
         """Five bubbles by reply token, the rest by push. What only a push could deliver is left out where the channel
         does not allow it."""
-        bubbles = _bubbles((*answer.before, answer))
+        bubbles = bubbles_of(tenant, (*answer.before, answer))
         batches = [bubbles[at : at + BUBBLES] for at in range(0, len(bubbles), BUBBLES)]
         fresh = target.reply_token is not None and now - target.token_received_at <= TOKEN_FRESH
         if not _channel(tenant, target.channel).allow_push:
             batches = batches[: 1 if fresh else 0]
         calls = []
         for number, batch in enumerate(batches):
-            messages: list[dict[str, Any]] = [{"type": "text", "text": text} for text in batch]
+            messages = list(batch)
             if number == len(batches) - 1 and (items := _quick_replies(answer.quick_replies)):
                 messages[-1]["quickReply"] = {"items": items}
             if number == 0 and fresh:
@@ -86,17 +85,18 @@ class LineSender:
                 calls.append(_push(target.chat_id, messages))
         return calls
 
-    def hold(self, target: Target, before: Sequence[Answer], said: str, button: QuickReply) -> Call | None:
+    def hold(
+        self, tenant: Tenant, target: Target, before: Sequence[Answer], said: str, button: QuickReply
+    ) -> Call | None:
         """The reply that shows `before`, then `said` with a button that sends back its text. None: it is too much for
         one call."""
-        bubbles = _bubbles(before, BUBBLES - 1)
+        bubbles = bubbles_of(tenant, before, BUBBLES - 1)
         if len(bubbles) >= BUBBLES:
             return None
         label = truncate_graphemes(button.label, LONGEST_LABEL)
         action = {"type": "postback", "label": label, "data": button.text, "displayText": button.label}
         template = {"type": "buttons", "text": said, "actions": [action]}
-        messages: list[dict[str, Any]] = [{"type": "text", "text": text} for text in bubbles]
-        messages.append({"type": "template", "altText": said, "template": template})
+        messages = [*bubbles, {"type": "template", "altText": said, "template": template}]
         return Call("reply", {"replyToken": target.reply_token, "messages": messages})
 
     async def recipients(self, tenant: Tenant, target: Target) -> int:
@@ -134,7 +134,12 @@ class LineSender:
 
     def instead(self, tenant: Tenant, target: Target, call: Call, error: Exception) -> Call | None:
         """A push in place of a reply whose token is spent. Only for a reply that was certainly never made before: else
-        that earlier one may have spent the token, and the customer would read the answer twice."""
+        that earlier one may have spent the token, and the customer would read the answer twice. Or the same call with
+        links in place of the pictures that LINE refused."""
+        if isinstance(error, SendRefused):
+            messages = without_media(call.body.get("messages", []), str(error))
+            key = str(uuid.uuid4()) if call.key else None
+            return Call(call.method, {**call.body, "messages": messages}, key) if messages else None
         if call.method != "reply" or not isinstance(error, TokenSpent):
             return None
         if not _channel(tenant, target.channel).allow_push:
@@ -285,23 +290,6 @@ def _channel(tenant: Tenant, name: str) -> LineChannel:
 
 def _push(to: str, messages: list[dict[str, Any]]) -> Call:
     return Call("push", {"to": to, "messages": messages}, key=str(uuid.uuid4()))
-
-
-def _bubbles(answers: Sequence[Answer], most: int = BUBBLES) -> list[str]:
-    return _fitted([piece for answer in answers for piece in render_line(answer.text)], most)
-
-
-def _fitted(pieces: Sequence[str], most: int) -> list[str]:
-    """The pieces as they are, or put together where there are more than `most`."""
-    if len(pieces) <= most:
-        return list(pieces)
-    fitted: list[str] = []
-    for piece in pieces:
-        if fitted and utf16_len(fitted[-1]) + 2 + utf16_len(piece) <= LONGEST_TEXT:
-            fitted[-1] += "\n\n" + piece
-        else:
-            fitted.append(piece)
-    return fitted
 
 
 def _quick_replies(replies: Sequence[QuickReply]) -> list[dict[str, Any]]:

@@ -13,9 +13,11 @@ from config.settings import Settings
 from config.tenants import TelegramChannel, Tenant
 from gateway.adapters.base import Call, Sent
 from gateway.adapters.parsing import integer, string
+from gateway.adapters.pictures import shown_in
+from gateway.adapters.telegram_media import as_text, calls_for
 from gateway.errors import ChannelBroken, SendFault, SendRefused
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
-from gateway.rendering import render_telegram, truncate_graphemes
+from gateway.rendering import TelegramPiece, render_telegram_with_pictures, truncate_graphemes
 from gateway.rendering.text import scrub
 
 if TYPE_CHECKING:
@@ -49,17 +51,20 @@ class TelegramSender:
             return self._bots
 
     def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
-        """One call a piece; the buttons stand below the last."""
-        pieces = render_telegram(answer.text)
+        """One call a piece; the buttons stand below the last, but below no sticker, which nothing may replace."""
         place = _place(target)
-        calls = []
-        for number, piece in enumerate(pieces):
+        calls: list[Call] = []
+        for piece in (*render_telegram_with_pictures(answer.text, shown_in(tenant, answer)), *answer.media):
+            if not isinstance(piece, TelegramPiece):
+                calls += calls_for(piece, place)
+                continue
             body = {**place, "text": piece.text, "link_preview_options": {"is_disabled": True}}
             if piece.entities:
                 body["entities"] = list(piece.entities)
-            if number == len(pieces) - 1 and (markup := _buttons(answer.quick_replies)):
-                body["reply_markup"] = markup
             calls.append(Call("sendMessage", body))
+        bearers = [call for call in calls if call.method != "sendSticker"] or calls
+        if bearers and (markup := _buttons(answer.quick_replies)):
+            bearers[-1].body["reply_markup"] = markup
         return calls
 
     async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
@@ -69,7 +74,8 @@ class TelegramSender:
         return Sent(() if message_id is None else (str(message_id),))
 
     def instead(self, tenant: Tenant, target: Target, call: Call, error: Exception) -> Call | None:
-        """The same text without what Telegram refused in it: its styles, its topic or its buttons."""
+        """The same text without what Telegram refused in it: its styles, its topic or its buttons; or the link in
+        place of a picture or file that it does not take."""
         if not isinstance(error, SendRefused):
             return None
         said = str(error).lower()
@@ -80,9 +86,9 @@ class TelegramSender:
         elif "button" in said or "keyboard" in said or "reply markup" in said:
             refused = "reply_markup"
         else:
-            return None
+            refused = ""
         if refused not in call.body:
-            return None
+            return as_text(call)
         return Call(call.method, {name: value for name, value in call.body.items() if name != refused})
 
     async def typing(self, tenant: Tenant, target: Target) -> None:

@@ -10,7 +10,8 @@ from redis.asyncio import Redis
 
 from config.tenants import Tenant
 from gateway.adapters.base import Call, Sent
-from gateway.messages import Answer, InboundMessage, QuickReply, Target
+from gateway.messages import Answer, InboundMessage, Media, QuickReply, Sticker, Target
+from gateway.rendering import literal
 from memory import keys
 
 KEPT_FOR = 3600  # seconds an answer waits for a terminal that has gone
@@ -34,9 +35,9 @@ class TerminalSender:
         self._redis = client
 
     def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
-        if not answer.text.strip():
-            return []
-        return [Call("print", msgspec.to_builtins(Line(answer.text, answer.quick_replies)))]
+        shown = [answer.text, *map(_told, answer.media)]
+        text = "\n\n".join(part for part in shown if part.strip())
+        return [Call("print", msgspec.to_builtins(Line(text, answer.quick_replies)))] if text else []
 
     async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
         key = list_key(tenant.id, target.chat_id)
@@ -57,6 +58,11 @@ class TerminalSender:
 
     async def close(self) -> None:
         return None
+
+
+def _told(media: Media) -> str:
+    """What a terminal shows in place of it, as Markdown."""
+    return literal(f"[sticker {media.package}/{media.id}]" if isinstance(media, Sticker) else media.link)
 
 
 async def answers(client: Redis, tenant: str, chat_id: str) -> AsyncIterator[Line | None]:

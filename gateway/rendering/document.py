@@ -10,7 +10,7 @@ from itertools import repeat
 from markdown_it.token import Token
 
 from gateway.rendering.markdown import parse
-from gateway.rendering.rich import Look, Mark, Pen, Rich, Span, Table
+from gateway.rendering.rich import Look, Mark, Pen, Picture, Rich, Span, Table
 from gateway.rendering.text import scrub
 
 RULE = "──────────"
@@ -56,7 +56,9 @@ class Writer(Pen):
         spans = [Span(span.start, min(span.end, len(text)), span.mark) for span in self.spans]
         spans.reverse()  # noted as they ended, inner before outer: of two alike the later is the outer
         spans.sort(key=lambda span: (span.start, -span.end))
-        return Rich(text, tuple(span for span in spans if span.start < span.end))
+        end = len(text)
+        pictures = [Picture(min(one.start, end), min(one.end, end), one.url, one.alt) for one in self.pictures]
+        return Rich(text, tuple(span for span in spans if span.start < span.end), tuple(pictures))
 
     def blocks(self, tokens: Sequence[Token]) -> None:
         position = 0

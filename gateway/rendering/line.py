@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gateway.messages import Image
 from gateway.rendering.document import read
+from gateway.rendering.pictures import Shows, with_pictures
 from gateway.rendering.rich import Look
 from gateway.rendering.split import split
 
@@ -15,6 +17,14 @@ _BUBBLES_PER_CALL = 5
 def render_line(markdown: str, limit: int = 5000) -> list[str]:
     """Bubbles of at most `limit` UTF-16 code units, none of them blank; no text, no bubble."""
     return [piece.text for piece in split(read(markdown, _LOOK), limit)]
+
+
+def render_line_with_pictures(markdown: str, shows: Shows, limit: int = 5000) -> list[str | Image]:
+    """The same, with the pictures to be shown in their places between the bubbles."""
+    bubbles: list[str | Image] = []
+    for part in with_pictures(markdown, _LOOK, shows):
+        bubbles += [part] if isinstance(part, Image) else [piece.text for piece in split(part, limit)]
+    return bubbles
 
 
 def pack_line(pieces: Sequence[str]) -> list[list[str]]:

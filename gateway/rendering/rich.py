@@ -40,11 +40,22 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that is shown as one; its `alt` stands in characters [start, end) of the text."""
+
+    start: int
+    end: int
+    url: str
+    alt: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rich:
     """A document as text and marks, outer before inner; "" where there was nothing to see."""
 
     text: str = ""
     spans: tuple[Span, ...] = ()
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,7 @@ class Look:
     marks: frozenset[str] = frozenset()  # kinds it shows itself; the others are written with characters, or not at all
     quote: str = "> "  # before each line of a quote that no mark shows
     indent_code: bool = True  # in lists; False where a code block can be copied with a tap
+    shows: Callable[[str], bool] = lambda url: False  # is the picture at this address shown as one?
     table: Callable[[Writer, Table], bool] | None = None  # draws a table, or says no: then it is one line a row
 
 
@@ -78,6 +90,8 @@ class Pen:
     seen: bool = False  # anything visible that is not our own decoration
     indent: str = ""  # of each further line
     spans: list[Span] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+    linked: bool = False  # within a link, marked or not
     open: list[tuple[Mark, int]] = field(default_factory=list)
 
     def decorate(self, text: str) -> None:
@@ -139,8 +153,10 @@ class Pen:
                     self._style(name, opens=side == "open", shown=shown[name])
             elif token.type == "link_open":
                 link = self._begin_link(str(token.attrs.get("href", "")), token)
+                self.linked = True
             elif token.type == "link_close":
                 self._end_link(link)
+                self.linked = False
             elif token.type == "image":
                 self._image(token)
             elif token.type == "code_inline":
@@ -184,6 +200,14 @@ class Pen:
         source = str(token.attrs.get("src", ""))
         if self.is_open("text_link"):  # links don't nest
             self.write(f"{alt} ({source})" if alt else source)
+            return
+        if not self.linked and self.look.shows(source):
+            start = self.length
+            self.write(alt)
+            self.seen = True
+            title = str(token.attrs.get("title", ""))
+            shown = f"{alt} ({title})" if alt and title else alt or title
+            self.pictures.append(Picture(start, self.length, source, scrub(shown)))
             return
         link = self._begin_link(source, token)
         self.write(alt)

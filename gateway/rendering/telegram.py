@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.messages import Image
 from gateway.rendering.document import read
+from gateway.rendering.pictures import Shows, with_pictures
 from gateway.rendering.rich import Look, Rich, Span
 from gateway.rendering.split import split
 from gateway.rendering.text import utf16_len
@@ -29,7 +31,19 @@ class TelegramPiece:
 
 def render_telegram(markdown: str, limit: int = 4096) -> list[TelegramPiece]:
     """Messages of at most `limit` UTF-16 code units, none of them blank; no text, no message."""
-    pieces = split(read(markdown, _LOOK), limit, max_spans=_MAX_ENTITIES, max_cost=_MAX_ENTITY_BYTES, cost=_cost)
+    return _pieces(read(markdown, _LOOK), limit)
+
+
+def render_telegram_with_pictures(markdown: str, shows: Shows, limit: int = 4096) -> list[TelegramPiece | Image]:
+    """The same, with the pictures to be shown in their places between the messages."""
+    messages: list[TelegramPiece | Image] = []
+    for part in with_pictures(markdown, _LOOK, shows):
+        messages += [part] if isinstance(part, Image) else _pieces(part, limit)
+    return messages
+
+
+def _pieces(rich: Rich, limit: int) -> list[TelegramPiece]:
+    pieces = split(rich, limit, max_spans=_MAX_ENTITIES, max_cost=_MAX_ENTITY_BYTES, cost=_cost)
     return [TelegramPiece(piece.text, _entities(piece)) for piece in pieces]
 
 

@@ -72,6 +72,12 @@ def _of_other(message: dict[str, Any], where: str) -> Details:
     for name in ("originalContentUrl", "previewImageUrl"):
         if name in needed and message.get(name) and not str(message[name]).startswith("https://"):
             found.append({"message": "invalid uri scheme", "property": f"{where}.{name}"})
+        # LINE 1.3: an address has at most 2000 characters
+        if name in needed and len(str(message.get(name) or "")) > 2000:
+            found.append({"message": "Length must be between 0 and 2000", "property": f"{where}.{name}"})
+    # LINE 1.3: a sticker is named by two numbers
+    if kind == "sticker" and not all(str(message.get(name, "")).isdecimal() for name in needed):
+        found.append({"message": "Invalid sticker", "property": f"{where}.stickerId"})
     # LINE 1.3: flex altText at most 1500
     if kind == "flex" and len(str(message.get("altText", ""))) > 1500:
         found.append({"message": "Length must be between 1 and 1500", "property": f"{where}.altText"})

@@ -38,7 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 METHODS = {
-    "sendmessage", "sendphoto", "senddocument", "editmessagetext", "sendchataction", "sendmessagedraft",
+    "sendmessage", "sendphoto", "senddocument", "sendsticker", "editmessagetext", "sendchataction", "sendmessagedraft",
     "answercallbackquery", "getupdates", "setwebhook", "deletewebhook", "getwebhookinfo", "getme", "setmycommands",
     "getmycommands", "getfile",
 }  # fmt: skip
@@ -49,7 +49,8 @@ class TelegramStandIn(TelegramSending):
 
     `refuses` maps a chat to what sends to it meet (BLOCKED, …), `unknown` are chats that don't exist, `migrated` maps
     old group ids to new ones, `threads` the topics of a chat (absent: any), `per_chat` and `per_bot` are (calls,
-    seconds) windows or None, `files` holds what getFile finds, `expired` callback queries that are too old.
+    seconds) windows or None, `files` holds what getFile finds, `expired` callback queries that are too old,
+    `unfetchable` addresses where Telegram finds no picture or file.
     """
 
     name = "Telegram"

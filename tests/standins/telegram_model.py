@@ -58,6 +58,7 @@ class TelegramShown:
     markup: Json = None
     thread_id: int | None = None
     edits: int = 0
+    media: str | None = None  # the address or file_id of what it shows; None: text, or an upload
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ class TelegramSending(StandIn):
         self.threads: dict[str, set[int]] = {}
         self.files: dict[str, bytes] = {}
         self.expired: set[str] = set()
+        self.unfetchable: set[str] = set()
         self.per_chat: tuple[int, float] | None = None
         self.per_bot: tuple[int, float] | None = None
         self._forget()
@@ -128,20 +129,42 @@ class TelegramSending(StandIn):
     def _senddocument(self, bot: Bot, given: dict[str, Json]) -> Json:
         return self._send_file(bot, given, "document")
 
-    def _send_file(self, bot: Bot, given: dict[str, Json], kind: str) -> Json:
+    def _sendsticker(self, bot: Bot, given: dict[str, Json]) -> Json:
         chat = self._target(bot, given)
+        sticker = self._given_file(given, "sticker")
+        message = self._show(bot, chat, "", [], given, "sendSticker", sticker)
+        del message["text"]
+        return {**message, "sticker": {"file_id": sticker, "file_unique_id": "s", "type": "regular"}}
+
+    def _given_file(self, given: dict[str, Json], kind: str) -> str | None:
+        """The address or file_id of what is to be shown; None: it was uploaded."""
         sent = given.get(kind)
         if isinstance(sent, str) and sent.startswith("attach://"):
             sent = given.get(sent.removeprefix("attach://"))
         if not sent:
             raise Refused(f"Bad Request: there is no {kind} in the request")
         # Telegram 2.2: upload at most 50 MB
-        if isinstance(sent, dict) and sent["size"] > 50 * 2**20:
-            raise Refused("Request Entity Too Large", 413)
+        if isinstance(sent, dict):
+            if sent["size"] > 50 * 2**20:
+                raise Refused("Request Entity Too Large", 413)
+            return None
+        # Telegram 2.2: a file is given as its file_id, as an http(s) address that Telegram fetches, or uploaded
+        if not re.fullmatch(r"[\w-]+|https?://[^\s/]+\.\S+", sent):
+            raise Refused("Bad Request: wrong file identifier/HTTP URL specified")
+        if sent in self.unfetchable:
+            raise Refused("Bad Request: failed to get HTTP URL content")
+        return str(sent)
+
+    def _send_file(self, bot: Bot, given: dict[str, Json], kind: str) -> Json:
+        chat = self._target(bot, given)
+        sent = self._given_file(given, kind)
+        # Telegram 2.2: fetched from an address, a document is PDF or ZIP
+        if kind == "document" and sent and "://" in sent and not re.search(r"\.(pdf|zip|gif)\Z", sent.lower()):
+            raise Refused("Bad Request: wrong type of the web page content")
         caption, entities = parsed(
             given.get("caption"), given.get("parse_mode"), given.get("caption_entities"), 1024, "message caption"
         )
-        message = self._show(bot, chat, caption, entities, given, f"send{kind.title()}")
+        message = self._show(bot, chat, caption, entities, given, f"send{kind.title()}", sent)
         held = {"file_id": f"file-{message['message_id']}", "file_unique_id": f"u{message['message_id']}"}
         message[kind] = [{**held, "width": 90, "height": 90}] if kind == "photo" else held
         del message["text"]
@@ -152,7 +175,14 @@ class TelegramSending(StandIn):
         return message
 
     def _show(
-        self, bot: Bot, chat: str, text: str, entities: list[Json], given: dict[str, Json], method: str
+        self,
+        bot: Bot,
+        chat: str,
+        text: str,
+        entities: list[Json],
+        given: dict[str, Json],
+        method: str,
+        media: str | None = None,
     ) -> dict[str, Json]:
         markup = checked_markup(given.get("reply_markup"))
         reply = given.get("reply_parameters")
@@ -163,6 +193,7 @@ class TelegramSending(StandIn):
         self.commit(
             "shown", chat=chat, text=text, message_id=self._last_id + 1, at=self.clock(), bot=bot.id, method=method,
             entities=entities, markup=markup, thread_id=int(thread) if thread is not None else None,
+            media=media,
         )  # fmt: skip
         return self._message(bot, self.shown[-1])
 

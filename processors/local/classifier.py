@@ -86,10 +86,13 @@ class Classifier:
         """The guess for any text; never raises for one."""
         verdict = self._rules.classify(text)
         vector = self.vectors.encode([text])[0]
-        features = row(text, vector, verdict.scores, self.weights.rarity)[None, :]
-        shares = probabilities(features @ self.weights.types / self.weights.temperature)[0]
+        features = row(text, vector, verdict.scores, self.weights.rarity)
+        told = features.nonzero()[0]  # a twelfth of the columns
+        features = features[told]
+        scores = features @ self.weights.types[told]
+        shares = probabilities(scores[None, :] / self.weights.temperature)[0]
         best = int(shares.argmax())
-        band = banded((features @ self.weights.bands)[0], TYPES[best], verdict)
+        band = banded(features @ self.weights.bands[told], TYPES[best], verdict)
         return Guess(
             event_type=TYPES[best],
             confidence=round(float(shares[best]), 3),

@@ -33,5 +33,7 @@ def shared() -> Classifier | None:
                 from processors.local.classifier import Classifier
                 from processors.local.vectors import SentenceVectors
 
-                _shared = Classifier.read(SentenceVectors())
+                classifier = Classifier.read(SentenceVectors())
+                classifier.guess("hello")  # the encoder builds its tables at its first text
+                _shared = classifier
     return _shared

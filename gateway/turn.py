@@ -45,9 +45,9 @@ from processors.models import EventType, MemoryEvent
 
 log = logging.getLogger(__name__)
 
-# Of these a confident local answer is not checked with the model. Small talk goes there once, for its reply.
+# Of these a confident local answer is not checked with the model.
 _TRUSTED: Mapping[str, Collection[EventType]] = {
-    "always": (EventType.GENERIC_EVENT,),
+    "always": (),
     "when_unsure": tuple(EventType),
     "never": (),
 }

@@ -8,6 +8,7 @@ from typing import Any
 from gateway import app
 from gateway.adapters.terminal import answers
 from gateway.inbox.base import Policy
+from gateway.inbox.redis import RedisInbox
 from gateway.messages import InboundMessage
 from gateway.rendering import render_terminal
 from tests.house import LLM_KEY, House, house, shop
@@ -75,7 +76,7 @@ async def test_telegram_shows_them_and_links_what_it_can_not_fetch(tmp_path: Pat
 async def test_the_terminal_tells_them(tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url, {"shop": bakery()}) as home:
         client = app.inbox_client(home.settings, redis_url)
-        inbox = app.RedisInbox(client, "terminal")
+        inbox = RedisInbox(client, "terminal")
         message = InboundMessage(
             tenant="shop",
             channel="terminal",

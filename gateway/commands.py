@@ -19,7 +19,8 @@ from memory.models import ShortTermMemory
 from processors.normalise import normalise
 
 _IN_LANGUAGE = re.compile(
-    r"\b(?:reply|answer|write|speak|talk|respond|chat)\b(?: (?:in|me|us|to|with|only|back|please)){0,3} (english|thai)\b"
+    r"\b(?:reply|answer|write|speak|talk|respond|chat)\b(?: (?:in|me|us|to|with|only|back|please)){0,3}"
+    r" (english|thai)\b"
     r"|(?:ตอบ|พูด|คุย|พิมพ์)\S{0,8}?(?:ภาษา|เป็น)\s?(?:ภาษา)?\s?(อังกฤษ|ไทย|english|thai|eng)"
 )
 _LONGEST_WISH = 80  # characters: a longer message wants something else as well

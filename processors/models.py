@@ -46,7 +46,8 @@ class MemoryEvent(BaseModel):
     """One classified, scored message.
 
     `payload` holds at least `original_message`, `language`, `classified_by` (`llm`, `local` or `rules`) and
-    `reasoning`, and whatever was found in the text. `event_id` is the message's own id: the same message saved twice is one event.
+    `reasoning`, and whatever was found in the text. `event_id` is the message's own id: the same message saved twice
+    is one event.
     """
 
     model_config = ConfigDict(frozen=True)

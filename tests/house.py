@@ -20,7 +20,7 @@ from config.settings import Settings
 from config.tenants import Tenants
 from gateway import app
 from gateway.inbox.away import RECENT
-from gateway.inbox.redis import INDEX
+from gateway.inbox.redis import INDEX, RedisInbox
 from gateway.inbox.spool import MOST
 from gateway.patience import Times
 from gateway.processes import serve
@@ -94,7 +94,7 @@ class House:
     async def waiting(self) -> int:
         """Conversations that wait or are in hand."""
         client = app.inbox_client(self.settings, self.redis_url)
-        inbox = app.RedisInbox(client, "test")
+        inbox = RedisInbox(client, "test")
         depth = await inbox.depth()
         await inbox.close()
         return depth.ready + depth.due + depth.leased
@@ -102,7 +102,7 @@ class House:
     async def parked(self) -> None:
         """Until an answer waits for its customer, and nothing is in hand."""
         client = app.inbox_client(self.settings, self.redis_url)
-        inbox = app.RedisInbox(client, "test")
+        inbox = RedisInbox(client, "test")
 
         async def depth() -> tuple[int, int, int]:
             found = await inbox.depth()

@@ -25,7 +25,7 @@ from memory.errors import LongTermUnavailable
 from memory.keys import InvalidId
 from memory.long_term import journal
 from memory.long_term.json_files import JsonFiles
-from memory.models import Changes, LongTermMemory, Message
+from memory.models import Changes, LongTermMemory
 from memory.person import new as new_person
 from memory.retention import Retention
 from processors.models import EventType, MemoryEvent

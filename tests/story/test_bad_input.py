@@ -88,7 +88,7 @@ async def test_json_that_makes_no_sense_is_passed_over(tmp_path: Path, redis_url
         "a\ud800b",
         "a\x00b",
         "\u200b\u200b",
-        "‮abc",
+        "\u202eabc",
         "{{x}} ${Y} %s",
         "/",
         "//",

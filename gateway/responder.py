@@ -75,6 +75,7 @@ class Question:
     context: Mapping[str, Any]  # as get_context_for_llm gives it
     now: datetime  # aware
     session_id: str | None = None
+    hurried: bool = False  # too many wait: no language model is asked
     images: Sequence[str] = ()  # data URIs, for an agent whose model can see
     tools: Toolbox | None = None
 
@@ -131,7 +132,7 @@ class Responder:
         if event.event_type is not EventType.COMPLAINT and (told := opening(tenant, words, question.now, language)):
             return Answer(told)
         access = access_of(tenant, question.agent)
-        if access.api_key:
+        if access.api_key and not question.hurried:
             try:
                 return await self._ask(question, access, faq, words)
             except LLMError as error:

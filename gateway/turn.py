@@ -17,15 +17,16 @@ from config.tenants import Agent, Tenant
 from gateway import record
 from gateway.adapters.base import Sender
 from gateway.channel_states import ChannelStates
+from gateway.ending import Ending
 from gateway.errors import InboxUnavailable, SendFault
 from gateway.events import Events
-from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite, event_of
+from gateway.inbox.base import Claim, Inbox, event_of
 from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
 from gateway.media import Media
 from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
 from gateway.minding import Minded, Minding
-from gateway.moment import Change, Delivery, Done, Moment, Settler, unchanged
+from gateway.moment import Delivery, Done, Moment, Settler, unchanged
 from gateway.outbox import ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
 from gateway.patience import CarryOn, Expired, Holder, Park, Patience, Times
@@ -34,11 +35,9 @@ from gateway.reach import Reach
 from gateway.responder import Question, Responder, access_of
 from gateway.texts import Tongue, text
 from memory import context
-from memory.errors import MemoryFault
 from memory.memory_manager import MemoryManager
-from memory.models import Message, ShortTermMemory, fresh_start
-from memory.session import append, kept_for, note_event, worth_saving
-from memory.short_term import codec, lua
+from memory.models import ShortTermMemory, fresh_start
+from memory.short_term import codec
 from processors.event_processor import EventProcessor
 from processors.language import answer_language
 from processors.models import EventType, MemoryEvent
@@ -103,8 +102,7 @@ class Turn:
         self._manager = manager
         self._openings = manager.openings
         self._minding = Minding(manager)
-        self._transcripts = manager.transcripts
-        self._remember = manager.saving
+        self._ending = Ending(inbox, manager, clock)
         self._enable_memory = enable_memory
         self._clock = clock
 
@@ -116,7 +114,7 @@ class Turn:
         stored = await self._stored(claim, amended) if remembers else None
         session = await self._openings.open_session(claim.ref, stored, now)
         language = self._language(tenant, messages, session)
-        moment = Moment(tenant, agent, claim.ref, messages, session, language, now)
+        moment = Moment(tenant, agent, claim.ref, messages, session, language, now, claim.hurried)
         done = await self._settled(moment)
         off_record = done is not None and done.silent
         acknowledging = asyncio.create_task(self._acknowledge(moment))
@@ -164,9 +162,10 @@ class Turn:
             messages = list(attaching.result())
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
-        await self._keep(claim, tenant, messages, written, event)
+        await self._ending.keep(claim, tenant, messages, written, event)
         change = done.change if done else unchanged
-        await self._finish(claim, tenant, session, stored.rev if stored else 0, said, event, change, dead, carry)
+        rev = stored.rev if stored else 0
+        await self._ending.finish(claim, tenant, session, rev, said, event, change, dead, carry)
 
     async def close(self) -> None:
         """Waits for what is noted down behind the turns."""
@@ -235,6 +234,7 @@ class Turn:
             context=known | minded.context(),
             now=moment.now,
             session_id=moment.session.session_id,
+            hurried=moment.hurried,
             tools=minded.tools,
         )
         thinking = asyncio.create_task(self._think(tenant, target_of(last)))
@@ -273,7 +273,7 @@ class Turn:
             event_id=event_of(moment.messages[0]),
             timestamp=moment.now,
             access=access,
-            ask=access.api_key is not None and moment.tenant.understanding.policy != "never",
+            ask=access.api_key is not None and moment.tenant.understanding.policy != "never" and not moment.hurried,
             trusted=_TRUSTED[moment.tenant.understanding.policy],
         )
 
@@ -304,65 +304,6 @@ class Turn:
         except SendFault as error:
             log.warning("no apology: %s", type(error).__name__, extra={"conversation": claim.conversation})
         return outbox
-
-    async def _keep(
-        self,
-        claim: Claim,
-        tenant: Tenant,
-        messages: Sequence[InboundMessage],
-        said: Sequence[Message],
-        event: MemoryEvent | None,
-    ) -> None:
-        """On disk before the messages leave the inbox. A disk that fails does not hold up the conversation."""
-        ref = claim.ref
-        keeping: list[Any] = [self._transcripts.append(ref, said)]
-        whose = record.owner(ref, messages)
-        if event is not None and whose:
-            kept = [record.with_sources(event, messages)]
-            worth = worth_saving(event, tenant.memory.importance_threshold)
-            keeping.append(self._remember.save(ref.tenant, whose, kept if worth else (), heard=() if worth else kept))
-        for result in await asyncio.gather(*keeping, return_exceptions=True):
-            if isinstance(result, MemoryFault):
-                log.error("not written: %s", result, extra={"conversation": claim.conversation})
-            elif isinstance(result, BaseException):
-                raise result
-
-    async def _finish(
-        self,
-        claim: Claim,
-        tenant: Tenant,
-        session: ShortTermMemory,
-        rev: int,
-        said: Sequence[Message],
-        event: MemoryEvent | None,
-        change: Change,
-        dead: str | None,
-        carry: bytes | None,
-    ) -> None:
-        """Session and end of the turn in one step. When somebody else wrote the session meanwhile, ours goes on top."""
-        ttl = tenant.memory.sm_ttl
-        for _ in range(5):
-            now = self._clock()
-            session = append(change(session), said, max_messages=2 * tenant.memory.max_turns, now=now, ttl=ttl)
-            if event is not None:
-                session = note_event(session, event)
-            write = SessionWrite(
-                value=codec.encode(session, rev + 1),
-                rev=rev,
-                ttl_ms=codec.ttl_ms(kept_for(session, now, ttl)),
-                member=lua.member(claim.ref),
-                score=lua.score(session),
-            )
-            outcome, stored = await self._inbox.finish(claim, write, dead, carry)
-            if outcome is Outcome.DONE:
-                await self._manager.sessions.used(claim.ref)
-                return
-            if outcome is Outcome.LOST:
-                raise ClaimLost(claim.conversation)
-            other = codec.decode(stored) if stored else None
-            rev = other.rev if other else 0
-            session = await self._openings.open_session(claim.ref, other, now)
-        raise MemoryFault("the session was changed by somebody else at every try")
 
 
 def _own_words(message: InboundMessage) -> str:

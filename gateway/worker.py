@@ -7,12 +7,15 @@ import contextlib
 import logging
 import random
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, Literal
 
 from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRetry
 from gateway.inbox.base import Claim, Inbox
 from gateway.outbox import ClaimLost
+from gateway.pressure import Pressure
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +51,7 @@ class Worker:
         self._grace = grace
         self._on_alive = on_alive
         self._active: dict[asyncio.Task[None], Claim] = {}
+        self._pressure = Pressure()
         self._room = asyncio.Event()
         self.handled = 0
         self.failed = 0
@@ -79,6 +83,9 @@ class Worker:
             return
         found = await self._inbox.claim(min(room, 16))
         for claim in found.claims:
+            self._pressure.note(claim.waited)
+            if self._pressure.high():
+                claim = replace(claim, hurried=True)
             task = asyncio.create_task(self._one(claim), name=claim.conversation)
             self._active[task] = claim
             task.add_done_callback(self._ended)
@@ -107,9 +114,16 @@ class Worker:
             log.warning("inbox went away in mid-turn; the lease will end", extra={"conversation": claim.conversation})
         except SendFault as error:
             await self._send_failed(claim, error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the one place: whatever it was, it gets a pause and another try
             self.failed += 1
-            log.exception("turn failed", extra={"conversation": claim.conversation, "attempt": claim.attempts})
+            # An exception's own words may quote a customer's: the log names its kind and place alone.
+            place = "".join(traceback.format_tb(error.__traceback__))
+            log.error(
+                "turn failed: %s\n%s",
+                type(error).__name__,
+                place,
+                extra={"conversation": claim.conversation, "attempt": claim.attempts},
+            )
             await self._give_back(claim, pause_after(claim.attempts), counted=True, why=type(error).__name__)
 
     async def _send_failed(self, claim: Claim, error: SendFault) -> None:

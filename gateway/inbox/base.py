@@ -43,6 +43,8 @@ class Claim:
     outbox: bytes | None  # what an earlier try recorded before it sent
     failure: str | None = None  # why the last try failed
     carried: bytes | None = None  # what an earlier batch left for this one to deliver
+    waited: float = 0.0  # seconds it was ready
+    hurried: bool = False  # the queue grows faster than it drains: a cheap answer in time beats a good one late
 
     @property
     def ref(self) -> ConversationRef:

@@ -1,14 +1,13 @@
 -- ARGV: P, worker, request id, how many, lease ms, longest batch. Returns {ms until something is due or -1, claims}, a
 -- claim being {conversation, token, tries, tries allowed, session, outbox, why the last try failed, what an earlier batch
--- left to deliver, message...}. The request id makes a repeat
--- after a lost answer return the same claims.
+-- left to deliver, ms it was ready, message...}. The request id makes a repeat after a lost answer return the same claims.
 local P, worker, request, want, lease, longest = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local now, claims = now_ms(), {}
 
-local function give(conv, token)
+local function give(conv, token, waited)
   local c = hash(conv)
   local n, a, x, o, r, k = unpack(redis.call('HMGET', c, 'n', 'a', 'x', 'o', 'r', 'k'))
-  local claim = {conv, token, tonumber(a), tonumber(x) or 5, redis.call('GET', conv) or '', o or '', r or '', k or ''}
+  local claim = {conv, token, tonumber(a), tonumber(x) or 5, redis.call('GET', conv) or '', o or '', r or '', k or '', waited}
   for _, entry in ipairs(redis.call('LRANGE', queue(conv), 0, tonumber(n) - 1)) do
     claim[#claim + 1] = string.match(entry, '\n(.*)$')
   end
@@ -18,7 +17,7 @@ end
 if ARGV[7] == '1' then -- a repeat: what the lost answer held
   for _, conv in ipairs(redis.call('ZRANGE', P .. ':lease', 0, -1)) do
     local h = redis.call('HGET', hash(conv), 'h')
-    if h and string.sub(h, -#request) == request then give(conv, h) end
+    if h and string.sub(h, -#request) == request then give(conv, h, 0) end
   end
 end
 
@@ -38,7 +37,7 @@ while #claims < want do
   local tenant = redis.call('LPOP', P .. ':tenants')
   if not tenant then break end
   local key = P .. ':ready:' .. tenant
-  local conv = redis.call('ZPOPMIN', key)[1]
+  local conv, since = unpack(redis.call('ZPOPMIN', key))
   if redis.call('ZCARD', key) > 0 then redis.call('RPUSH', P .. ':tenants', tenant) end
   if conv then
     local c, q = hash(conv), queue(conv)
@@ -68,7 +67,7 @@ while #claims < want do
         local token = now .. ':' .. worker .. ':' .. request
         redis.call('HSET', c, 'h', token)
         redis.call('ZADD', P .. ':lease', now + lease, conv)
-        give(conv, token)
+        give(conv, token, math.max(0, math.floor(now - tonumber(since))))
       end
     end
   end

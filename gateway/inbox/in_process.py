@@ -111,10 +111,10 @@ class InProcessInbox:
         while len(claims) < limit and s.ready:
             tenant, waiting = s.ready.popitem(last=False)
             name = min(waiting, key=lambda one: (waiting[one], one))
-            del waiting[name]
+            since = waiting.pop(name)
             if waiting:
                 s.ready[tenant] = waiting
-            claim = self._take(name, now)
+            claim = self._take(name, now, max(0, now - since) / 1000)
             if claim is not None:
                 claims.append(claim)
         wait = min(s.due.values(), default=None)
@@ -214,7 +214,7 @@ class InProcessInbox:
     async def close(self) -> None:
         return None
 
-    def _take(self, name: str, now: int) -> Claim | None:
+    def _take(self, name: str, now: int, waited: float) -> Claim | None:
         s = self.state
         c = s.conversations[name]
         c.attempts += 1
@@ -242,6 +242,7 @@ class InProcessInbox:
             c.outbox,
             c.failure or None,
             c.carried,
+            waited,
         )
 
     def _holds(self, claim: Claim) -> bool:

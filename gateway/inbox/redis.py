@@ -215,7 +215,7 @@ def _mapped() -> Iterator[None]:
 
 
 def _claim(row: list[Any]) -> Claim:
-    conversation, token, attempts, allowed, session, outbox, failure, carried, *messages = row
+    conversation, token, attempts, allowed, session, outbox, failure, carried, waited_ms, *messages = row
     return Claim(
         conversation=conversation.decode(),
         token=token.decode(),
@@ -225,5 +225,6 @@ def _claim(row: list[Any]) -> Claim:
         session=session or None,
         outbox=outbox or None,
         failure=failure.decode("utf-8", "replace") or None,
+        waited=waited_ms / 1000,
         carried=carried or None,
     )

@@ -1,0 +1,93 @@
+"""How a turn ends: what was said and learned goes to disk, then session and end of the turn are one step."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from config.tenants import Tenant
+from gateway import record
+from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite
+from gateway.messages import InboundMessage
+from gateway.moment import Change
+from gateway.outbox import ClaimLost
+from memory.errors import MemoryFault
+from memory.memory_manager import MemoryManager
+from memory.models import Message, ShortTermMemory
+from memory.session import append, kept_for, note_event, worth_saving
+from memory.short_term import codec, lua
+from processors.models import MemoryEvent
+
+log = logging.getLogger(__name__)
+
+
+class Ending:
+    def __init__(self, inbox: Inbox, manager: MemoryManager, clock: Callable[[], datetime]) -> None:
+        self._inbox = inbox
+        self._manager = manager
+        self._openings = manager.openings
+        self._transcripts = manager.transcripts
+        self._remember = manager.saving
+        self._clock = clock
+
+    async def keep(
+        self,
+        claim: Claim,
+        tenant: Tenant,
+        messages: Sequence[InboundMessage],
+        said: Sequence[Message],
+        event: MemoryEvent | None,
+    ) -> None:
+        """On disk before the messages leave the inbox. A disk that fails does not hold up the conversation."""
+        ref = claim.ref
+        keeping: list[Any] = [self._transcripts.append(ref, said)]
+        whose = record.owner(ref, messages)
+        if event is not None and whose:
+            kept = [record.with_sources(event, messages)]
+            worth = worth_saving(event, tenant.memory.importance_threshold)
+            keeping.append(self._remember.save(ref.tenant, whose, kept if worth else (), heard=() if worth else kept))
+        for result in await asyncio.gather(*keeping, return_exceptions=True):
+            if isinstance(result, MemoryFault):
+                log.error("not written: %s", result, extra={"conversation": claim.conversation})
+            elif isinstance(result, BaseException):
+                raise result
+
+    async def finish(
+        self,
+        claim: Claim,
+        tenant: Tenant,
+        session: ShortTermMemory,
+        rev: int,
+        said: Sequence[Message],
+        event: MemoryEvent | None,
+        change: Change,
+        dead: str | None,
+        carry: bytes | None,
+    ) -> None:
+        """Session and end of the turn in one step. When somebody else wrote the session meanwhile, ours goes on top."""
+        ttl = tenant.memory.sm_ttl
+        for _ in range(5):
+            now = self._clock()
+            session = append(change(session), said, max_messages=2 * tenant.memory.max_turns, now=now, ttl=ttl)
+            if event is not None:
+                session = note_event(session, event)
+            write = SessionWrite(
+                value=codec.encode(session, rev + 1),
+                rev=rev,
+                ttl_ms=codec.ttl_ms(kept_for(session, now, ttl)),
+                member=lua.member(claim.ref),
+                score=lua.score(session),
+            )
+            outcome, stored = await self._inbox.finish(claim, write, dead, carry)
+            if outcome is Outcome.DONE:
+                await self._manager.sessions.used(claim.ref)
+                return
+            if outcome is Outcome.LOST:
+                raise ClaimLost(claim.conversation)
+            other = codec.decode(stored) if stored else None
+            rev = other.rev if other else 0
+            session = await self._openings.open_session(claim.ref, other, now)
+        raise MemoryFault("the session was changed by somebody else at every try")

@@ -21,7 +21,7 @@ from benchmarks.load import Door
 from benchmarks.processes import resident_mb
 from gateway.cli import in_loop
 
-LASTING = ("cc:q:", "cc:c:", "cc:i:", "cc:dead:", "cc:workers")
+LASTING = ("cc:q:", "cc:c:", "cc:i:", "cc:dead:")
 AT_ONCE = 32
 PATIENCE = 60.0  # seconds without any answer
 

@@ -377,7 +377,7 @@ async def work(
 
         async def alive() -> None:
             pipe: Any = client.pipeline(transaction=False)
-            pipe.zadd(ALIVE, {name: time.time()}).zremrangebyscore(ALIVE, 0, time.time() - 3600)
+            pipe.zadd(ALIVE, {name: time.time()}).zremrangebyscore(ALIVE, 0, time.time() - 3600).expire(ALIVE, 3600)
             with contextlib.suppress(RedisError):  # the heartbeat itself says when Redis is away
                 await pipe.execute()
 

@@ -80,10 +80,16 @@ class Entry:
         if self.lock is None or message.extra.get(BEGUN):
             return
         begun = msgspec.structs.replace(message, extra={**message.extra, BEGUN: True})
-        self.spooled = msgspec.structs.replace(self.spooled, message=begun)
-        # It only gets longer, so nothing of the old content can be left behind.
-        os.pwrite(self.lock, _encode(self.spooled), 0)
-        os.fsync(self.lock)
+        before, spooled = _encode(self.spooled), msgspec.structs.replace(self.spooled, message=begun)
+        try:
+            # It only gets longer, so nothing of the old content can be left behind.
+            _write(self.lock, _encode(spooled))
+            os.fsync(self.lock)
+        except OSError:  # a full disk: what stood there fits
+            _write(self.lock, before)
+            os.ftruncate(self.lock, len(before))
+            raise
+        self.spooled = spooled
 
     def mark_answered(self) -> None:
         """On disk when it returns; the file is still held."""
@@ -175,7 +181,7 @@ class Spool:
         lock = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)  # before it is seen by anybody
-            os.write(lock, _encode(spooled))
+            _write(lock, _encode(spooled))
             os.fsync(lock)
             os.link(draft, path)
         except FileExistsError:
@@ -207,6 +213,14 @@ class Spool:
             path.rename(path.with_suffix(".broken"))
             os.close(lock)
             return None
+
+
+def _write(file: int, data: bytes) -> None:
+    """All of it from the file's beginning: a disk that is nearly full takes a part and raises nothing until it is asked
+    for the rest."""
+    at = 0
+    while at < len(data):
+        at += os.pwrite(file, data[at:], at)
 
 
 def _sweep(draft: Path) -> None:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import resource
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from gateway.errors import InboxUnavailable
 from gateway.fallback import SpoolingInbox
@@ -30,6 +35,37 @@ def kept(spool: Spool, *events: str) -> list[Entry]:
 
 def texts(entries: list[Entry]) -> list[str]:
     return [entry.spooled.message.event_id for entry in entries]
+
+
+@contextmanager
+def no_file_over(size: int) -> Iterator[None]:
+    """As on a disk with no more room: the system takes a part of a write, and refuses the next one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_message_that_the_disk_takes_a_part_of_is_not_kept(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    with no_file_over(100), pytest.raises(InboxUnavailable):
+        kept(spool, "1")
+    assert list(tmp_path.iterdir()) == []
+    for entry in kept(spool, "1"):  # the platform sends it again
+        entry.release()
+    assert texts(spool.free()) == ["1"]
+
+
+def test_a_full_disk_leaves_a_message_as_it_was_when_its_answer_begins(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    [entry] = kept(spool, "1")
+    with no_file_over(entry.path.stat().st_size + 3), pytest.raises(OSError, match="too large"):
+        entry.mark_begun()
+    entry.release()
+    [again] = spool.free()
+    assert (texts([again]), again.spooled.message.extra) == (["1"], {})
 
 
 def test_the_same_delivery_twice_at_once_is_kept_once_and_whole(tmp_path: Path) -> None:

@@ -31,17 +31,19 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise SystemExit(130) from None
+        except BrokenPipeError:
+            sys.stderr.close()
+            raise SystemExit(1) from None
         except _redis_errors() as error:
             raise Failed(
                 f"Redis can't be used ({_first_line(error)}): check REDIS_URL, see `chat-chat doctor`"
             ) from error
         except _known_errors() as error:
             raise Failed(_first_line(error)) from error
-        except KeyboardInterrupt:
-            raise SystemExit(130) from None
-        except BrokenPipeError:
-            sys.stderr.close()
-            raise SystemExit(1) from None
+        except OSError as error:  # a folder that can't be read or written, a full disk
+            raise Failed(f"{error.filename or 'the system'}: {error.strerror or _first_line(error)}") from error
 
     return run
 
@@ -223,6 +225,7 @@ def memory() -> None:
 @memory.command("show", epilog=EXAMPLE + "chat-chat memory show --tenant demo --user line:U4af")
 @click.option("--tenant", required=True)
 @click.option("--user", required=True, help="The canonical id: line:U4af…, telegram:12345.")
+@guarded
 def memory_show(tenant: str, user: str) -> None:
     """Who it is, what holds, what the last sessions were about."""
     from gateway import memory_commands
@@ -236,6 +239,7 @@ def memory_show(tenant: str, user: str) -> None:
 @click.option("--user", required=True)
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1, 200))
 @click.argument("query")
+@guarded
 def memory_search(tenant: str, user: str, limit: int, query: str) -> None:
     """What is known that has these words, the best first."""
     from gateway import memory_commands
@@ -248,6 +252,7 @@ def memory_search(tenant: str, user: str, limit: int, query: str) -> None:
 @click.option("--tenant", required=True)
 @click.option("--user", help="This person alone.")
 @click.option("--all-users", is_flag=True, help="Everybody.")
+@guarded
 def memory_export(tenant: str, user: str | None, all_users: bool) -> None:
     """Everything that is kept, a line of JSON a person."""
     from gateway import memory_commands
@@ -261,6 +266,7 @@ def memory_export(tenant: str, user: str | None, all_users: bool) -> None:
 @memory.command("import", epilog=EXAMPLE + "chat-chat memory import --tenant demo demo.jsonl")
 @click.option("--tenant", required=True)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@guarded
 def memory_import(tenant: str, files: tuple[Path, ...]) -> None:
     """Takes in what `export` wrote, beside what is known already."""
     from gateway import memory_commands
@@ -273,6 +279,7 @@ def memory_import(tenant: str, files: tuple[Path, ...]) -> None:
 @click.option("--tenant", required=True)
 @click.option("--user", required=True)
 @click.option("--yes", is_flag=True, help="Don't ask.")
+@guarded
 def memory_forget(tenant: str, user: str, yes: bool) -> None:
     """Removes a person from everything that is kept, and says what was removed."""
     from gateway import memory_commands

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -17,6 +18,8 @@ from gateway.intake import policy_for
 from gateway.processes import use_redis
 from memory.keys import check_tenant
 from processors.models import iso
+
+_ID = re.compile(r"[0-9]{1,19}(?:-[0-9]{1,19})?")
 
 
 @asynccontextmanager
@@ -74,19 +77,23 @@ async def retry_letters(settings: Settings, tenant: str, ids: Sequence[str]) -> 
 async def drop_letters(settings: Settings, tenant: str, ids: Sequence[str]) -> str:
     check_tenant(tenant)
     async with _letters(settings) as letters:
-        chosen = list(ids) or [letter.id for letter in await letters.list(tenant, 10_000)]
+        chosen = [_checked(id_) for id_ in ids] or [letter.id for letter in await letters.list(tenant, 10_000)]
         dropped = await letters.drop(tenant, chosen) if chosen else 0
     return f"{dropped} dropped"
 
 
 async def _one(letters: DeadLetters, tenant: str, id_: str) -> DeadLetter:
     check_tenant(tenant)
-    if not all(part.isdigit() for part in id_.split("-", 1)):
-        raise Failed(f"{id_[:80]!r} is no dead letter's id: `chat-chat dead-letters list` shows them")
-    letter = await letters.get(tenant, id_)
+    letter = await letters.get(tenant, _checked(id_))
     if letter is None:
         raise Failed(f"tenant {tenant} has no dead letter {id_}: `chat-chat dead-letters list --tenant {tenant}`")
     return letter
+
+
+def _checked(id_: str) -> str:
+    if not _ID.fullmatch(id_):
+        raise Failed(f"{id_[:80]!r} is no dead letter's id: `chat-chat dead-letters list` shows them")
+    return id_
 
 
 def _order(id_: str) -> tuple[int, int]:

@@ -63,6 +63,14 @@ def test_help_says_what_it_does(path: tuple[str, ...]) -> None:
         (("dead-letters", "list", "--tenant", "shop"), {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis"),
         (("dead-letters", "retry", "--tenant", "nobody", "--all"), {}, "there is no tenant 'nobody'"),
         (("cleanup",), {"REDIS_URL": "unix:///nowhere/redis.sock"}, "Redis can't be used"),
+        (("dead-letters", "show", "--tenant", "shop", "9" * 30), {}, "no dead letter's id"),
+        (("dead-letters", "drop", "--tenant", "shop", "²"), {}, "no dead letter's id"),
+        (("memory", "show", "--tenant", "shop", "--user", "line:U1"), {"LM_MAX_EVENTS": "many"}, "LM_MAX_EVENTS"),
+        (("memory", "search", "--tenant", "shop", "--user", "u", "q"), {"REDIS_URL": "http://x"}, "REDIS_URL"),
+        (("memory", "export", "--tenant", "shop", "--all-users"), {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
+        (("memory", "import", "--tenant", "shop", __file__), {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
+        (("memory", "forget", "--tenant", "shop", "--user", "u", "--yes"), {"DATA_DIR": __file__}, __file__),
+        (("run", "--port", "0"), {"REDIS_URL": "unix:///nowhere/redis.sock", "DATA_DIR": __file__}, __file__),
     ],
 )
 def test_what_goes_wrong_is_one_line_and_exit_status_1(

@@ -46,7 +46,7 @@ async def imported(
 
     Raises ValueError for what is no export.
     """
-    if value.get("format") != FORMAT or not isinstance(value.get("user_id"), str):
+    if not isinstance(value, Mapping) or value.get("format") != FORMAT or not isinstance(value.get("user_id"), str):
         raise ValueError(f"no export: its format is not {FORMAT}")
     user = str(value["user_id"])
     kept = {user: value.get("memory"), **(value.get("merged") or {})}

@@ -89,3 +89,12 @@ async def test_the_commands_show_search_export_and_import(tmp_path: Path) -> Non
     (tmp_path / "all.jsonl").write_text('{"format": "another"}')
     with pytest.raises(Failed, match="line 1: no export"):
         await memory_commands.import_(there, SHOP, [tmp_path / "all.jsonl"])
+
+
+@pytest.mark.parametrize("line", ["null", "[1]", "5", "{}"])
+async def test_what_is_no_export_is_refused_in_plain_words(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "taken.jsonl"
+    file.write_text(line + "\n")
+    settings = Settings(data_dir=tmp_path / "data", config_dir=tmp_path / "config")
+    with pytest.raises(Failed, match="line 1: no export: its format is not"):
+        await memory_commands.import_(settings, SHOP, [file])

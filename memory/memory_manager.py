@@ -119,7 +119,8 @@ class MemoryManager(Knowing):
         ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
         now = self._clock()
         given = without_surrogates(dict(metadata or {}))
-        message_id = str(given.get("message_id") or uuid.uuid4().hex)
+        named = given.get("message_id")
+        message_id = uuid.uuid4().hex if named in (None, "") else str(named)  # 0 is a name too
         entry: Message = {
             "role": role,
             "message": without_surrogates(message),

@@ -246,6 +246,12 @@ class TestMessages:
         session = await manager.add_message_to_context(TENANT, USER, "29", "bot", {"message_id": "m29"})
         assert [texts(session.history), texts(session.carried)[-1]] == [[], "29"]
 
+    @pytest.mark.parametrize("name", [0, 7, "7"])
+    async def test_any_name_of_a_message_is_known_again(self, manager: MemoryManager, name: object) -> None:
+        for _ in "12":
+            session = await manager.add_message_to_context(TENANT, USER, "x", "bot", {"message_id": name})
+        assert texts(session.history) == ["x"]
+
     async def test_repeats_at_once_are_appended_once(self, manager: MemoryManager) -> None:
         await asyncio.gather(
             *(manager.add_message_to_context(TENANT, USER, "x", "bot", {"message_id": "m"}) for _ in "12345")

@@ -144,6 +144,8 @@ async def _answer(send: Send, status: int, title: str = "") -> None:
     ]
     if status == 503:
         headers.append((b"retry-after", str(RETRY_AFTER).encode()))
+    if status == 405:
+        headers.append((b"allow", b"POST"))
     if status in (408, 413):
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -157,3 +157,21 @@ async def _order(home: House, user: str) -> None:
     await inbox.put([(message, Policy())])
     await home.quiet()
     await inbox.close()
+
+
+async def test_a_stranger_is_told_nothing_and_a_probe_may_ask_for_the_head_alone(
+    tmp_path: Path, redis_url: str
+) -> None:
+    asked = [
+        ("GET", "/api/v1/tenants?limit=many"),
+        ("GET", "/api/v1/tenants?limit=0"),
+        ("HEAD", "/healthz"),
+        ("HEAD", "/readyz"),
+        ("GET", "/webhooks/line/shop/line-main"),
+    ]
+    found = []
+    async with house(tmp_path, redis_url) as home, aiohttp.ClientSession() as http:
+        for method, path in asked:
+            async with http.request(method, home.url + path) as answer:
+                found.append((answer.status, answer.headers.get("Allow")))
+    assert found == [(401, None), (401, None), (200, None), (200, None), (405, "POST")]

@@ -267,6 +267,7 @@ def turn_of(
 ) -> Turn:
     from gateway.commands import Commands
     from gateway.events import Events
+    from gateway.forgetting import Forgetting
     from gateway.media import Media
     from gateway.patience import Presses, Times
     from gateway.per_tenant import PerTenant
@@ -314,7 +315,7 @@ def turn_of(
             *([RateLimit(client)] if client else []),
             Presses(),
             Takeover(desk, processors, responder),
-            Commands(manager),
+            Commands(manager, Forgetting(manager, inbox, client)),
         ],
         holders=holders,
         ledger=ledger,

@@ -4,6 +4,7 @@ language to answer in also in plain words."""
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from zoneinfo import ZoneInfo
 
 from config.tenants import Tenant
@@ -26,11 +27,15 @@ _IN_LANGUAGE = re.compile(
 _LONGEST_WISH = 80  # characters: a longer message wants something else as well
 
 
+Forget = Callable[[str, str], Awaitable[object]]  # a person, by tenant and user
+
+
 class Commands:
     """Running a command again has the same effect: a turn may be tried twice."""
 
-    def __init__(self, manager: MemoryManager) -> None:
+    def __init__(self, manager: MemoryManager, forget: Forget | None = None) -> None:
         self._manager = manager
+        self._forget_person = forget or manager.forget
 
     async def settle(self, moment: Moment) -> Done | None:
         tenant, ref, message, language = moment.tenant, moment.ref, moment.last, moment.language
@@ -81,7 +86,7 @@ class Commands:
     async def _forget(self, tenant: Tenant, ref: ConversationRef, argument: str, language: Tongue) -> Done:
         if argument not in ("yes", "ใช่", "ยืนยัน"):
             return Done(Answer(text("forget_ask", language, word=tenant.command("forget"))))
-        await self._manager.forget(ref.tenant, ref.user)
+        await self._forget_person(ref.tenant, ref.user)
         return Done(Answer(text("forgotten", language)), _blank)
 
 

@@ -15,6 +15,7 @@ from gateway.inbox.redis import dead_key
 from gateway.messages import InboundMessage, decode
 
 KEPT_FOR = timedelta(days=90)
+_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,19 @@ class DeadLetters:
     async def drop(self, tenant: str, ids: Sequence[str]) -> int:
         return int(await self._redis.xdel(dead_key(tenant), *ids))
 
+    async def forget(self, tenant: str, ids: frozenset[str]) -> int:
+        """Removes what these ids wrote, and what staff were to be told of them; how many letters that were."""
+        removed, after = 0, "-"
+        while rows := await self._rows(tenant, after):
+            found = [letter.id for letter in rows if ids & _persons(letter.message)]
+            removed += await self.drop(tenant, found) if found else 0
+            after = f"({rows[-1].id}"
+        return removed
+
+    async def _rows(self, tenant: str, after: str) -> Sequence[DeadLetter]:
+        rows: Any = await self._redis.xrange(dead_key(tenant), after, count=_AT_ONCE)
+        return [_letter(tenant, id_, fields) for id_, fields in rows]
+
     async def trim(self, tenant: str, now: datetime) -> int:
         """Removes what nobody has looked after for 90 days; how many."""
         oldest = int((now - KEPT_FOR).timestamp() * 1000)
@@ -73,3 +87,9 @@ def _letter(tenant: str, id_: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
         at=datetime.fromtimestamp(int(fields[b"at"]) / 1000, UTC),
         message=decode(fields[b"message"]),
     )
+
+
+def _persons(message: InboundMessage) -> frozenset[str | None]:
+    about = message.extra.get("about")  # of a notice to staff: their customer
+    customer = about.get("user_id") if isinstance(about, dict) else None
+    return frozenset((message.user_id, message.sender_id, customer))

@@ -13,6 +13,8 @@ from config.settings import Settings
 from config.tenants import Tenants
 from gateway import app
 from gateway.cli import Failed
+from gateway.forgetting import Forgetting
+from gateway.inbox.redis import RedisInbox
 from gateway.processes import use_redis
 from memory.errors import MemoryFault
 from memory.keys import check_tenant
@@ -87,6 +89,11 @@ async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> lis
 
 async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
     with use_redis(settings) as (url, _):
-        async with _manager(settings, url) as manager:
-            receipt = await manager.forget(tenant, user)
+        client = app.inbox_client(settings, url)
+        inbox = RedisInbox(client, "operator")
+        try:
+            async with _manager(settings, url) as manager:
+                receipt = await Forgetting(manager, inbox, client)(tenant, user)
+        finally:
+            await inbox.close()
     return [f"{name}: {count}" for name, count in receipt.items()]

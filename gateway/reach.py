@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -40,6 +41,18 @@ class Reach:
         except (RedisError, OSError):
             return False
         return left is not None and float(left) >= heard_at
+
+    async def forget(self, tenant: str, ids: Collection[str]) -> int:
+        """Removes that these people left, over whatever channel; how many marks that were. Raises RedisError."""
+        chats = {f":{keys.escape(own)}" for one in ids if (own := one.partition(":")[2].removeprefix("group:"))}
+        found = [
+            key
+            async for key in self._redis.scan_iter(match=f"{keys.shared('gone', tenant)}:*", count=1000)
+            if any(key.decode().endswith(chat) for chat in chats)
+        ]
+        for key in found:
+            await self._redis.delete(key)
+        return len(found)
 
 
 def _key(tenant: str, channel: str, chat_id: str) -> str:

@@ -1,0 +1,39 @@
+"""A person is forgotten: what memory keeps of them, and what the gateway does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redis.asyncio import Redis
+
+from gateway.dead_letters import DeadLetters
+from gateway.inbox.base import Inbox
+from gateway.reach import Reach
+from gateway.staff_desk import forget_customer
+from memory.canonical import all_ids
+from memory.memory_manager import MemoryManager
+
+
+class Forgetting:
+    """Forgets again without harm. Without a client, as while Redis is away, what memory keeps alone.
+
+    Of the deliveries seen within 72 hours their ids stay known under the conversation's name until then: a repeat would
+    be answered anew.
+    """
+
+    def __init__(self, manager: MemoryManager, inbox: Inbox, client: Redis | None) -> None:
+        self._manager = manager
+        self._inbox = inbox
+        self._redis = client
+
+    async def __call__(self, tenant: str, user: str) -> dict[str, Any]:
+        """The receipt: see MemoryManager.forget, and `dead_letters`, `staff_notes`, `marks`. Raises MemoryFault and
+        RedisError when a store could not be reached: it must be asked for again."""
+        more = {"dead_letters": 0, "staff_notes": 0, "marks": 0}
+        if self._redis is not None:
+            # First, as long as memory knows every id of theirs.
+            ids = frozenset((user, *await all_ids(self._manager.longterm, tenant, user)))
+            more["dead_letters"] = await DeadLetters(self._redis, self._inbox).forget(tenant, ids)
+            more["staff_notes"] = await forget_customer(self._redis, tenant, ids)
+            more["marks"] = await Reach(self._redis).forget(tenant, ids)
+        return await self._manager.forget(tenant, user) | more

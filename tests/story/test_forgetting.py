@@ -1,0 +1,78 @@
+"""Who is forgotten leaves nothing behind: in no store, on the customer's word and on the operator's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from gateway.memory_commands import forget
+from tests.house import House, house, shop
+from tests.standins.model import Fault
+
+STAFF = {"channel": "telegram-main", "chat": "-100123"}
+REFUSED = {"ok": False, "error_code": 400, "description": "Bad Request: odd"}
+GONE = {"ok": False, "error_code": 403, "description": "Forbidden: bot was blocked by the user"}
+SEND = "/sendMessage"
+
+
+def traces(home: House, *words: bytes) -> list[str]:
+    """Keys and files that hold one of these, but for the deliveries that were seen and a minute's counts."""
+    found: list[str] = []
+    read: dict[Any, Callable[..., Any]] = {
+        b"string": redis.Redis.get,
+        b"hash": redis.Redis.hgetall,
+        b"list": lambda client, key: client.lrange(key, 0, -1),
+        b"zset": lambda client, key: client.zrange(key, 0, -1),
+        b"set": redis.Redis.smembers,
+        b"stream": redis.Redis.xrange,
+    }
+    with redis.Redis.from_url(home.redis_url) as client:
+        for key in client.scan_iter(count=1000):
+            if not key.startswith((b"cc:seen:", b"cc:rate:", b"cc:pace:")):
+                whole = key + repr(read[client.type(key)](client, key)).encode()
+                found += [key.decode()] if any(word in whole for word in words) else []
+    for file in home.settings.data_dir.rglob("*"):
+        if file.is_file() and any(word in str(file).encode() + file.read_bytes() for word in words):
+            found.append(str(file.relative_to(home.settings.data_dir)))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("asked_by", ["customer", "operator"])
+async def test_a_forgotten_person_leaves_no_dead_letter_and_no_note_to_staff(
+    tmp_path: Path, redis_url: str, asked_by: str
+) -> None:
+    async with house(tmp_path, redis_url, {"shop": shop(language="en", staff=STAFF)}) as home:
+        await home.telegram_says(4242, "I am allergic to pistachio")
+        await home.telegram_says(777, "is there tea")
+        await home.quiet()
+        await home.telegram_says(4242, "talk to a human")
+        await home.quiet()
+        await home.telegram_says(4242, "/bot")
+        await home.quiet()
+        home.telegram.next(Fault(status=400, body=REFUSED, on=SEND))
+        await home.telegram_says(777, "pears")
+        await home.quiet()
+        home.telegram.next(Fault(status=400, body=REFUSED, on=SEND))
+        await home.telegram_says(4242, "where is my pistachio")
+        await home.quiet()
+        home.telegram.next(Fault(status=403, body=GONE, on=SEND))
+        await home.telegram_says(4242, "hello pistachio")
+        await home.quiet()
+        before = traces(home, b"telegram:4242", b"pistachio")
+        assert {"cc:dead:shop", "sm:shop:telegram:4242"} < set(before)
+        assert any(name.startswith("cc:staff:") for name in before)
+        if asked_by == "customer":
+            await home.telegram_says(4242, "/forget yes")
+            await home.quiet()
+        else:
+            receipt = await forget(home.settings, "shop", "telegram:4242")
+            assert "staff_notes: 2" in receipt
+        # The session is made anew by the turn that forgets; it holds nothing that was said.
+        assert traces(home, b"pistachio") == []
+        left = [name for name in traces(home, b"4242") if not name.startswith(("sm:", "cc:i:sessions"))]
+        assert left == []
+        assert "cc:dead:shop" in traces(home, b"telegram:777")  # another person's stays

@@ -78,7 +78,9 @@ class Cleanup:
                     if self._pruned.get(one.id) != today:
                         self._pruned[one.id] = today
                         faded += await self._manager.prune_all(one.id)
-                    dead += await self._letters.trim(one.id, datetime.now(UTC))
+            for name in sorted(await self._letters.tenants()):  # also of tenants that are gone
+                if tenant in (None, name):
+                    dead += await self._letters.trim(name, datetime.now(UTC))
             return Report(sessions, said, dead, media, faded)
         finally:
             with suppress(

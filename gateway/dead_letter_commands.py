@@ -40,8 +40,8 @@ def _loaded(settings: Settings) -> Tenants:
 
 
 async def list_letters(settings: Settings, tenant: str | None) -> list[str]:
-    names = [check_tenant(tenant)] if tenant else [one.id for one in _loaded(settings).all()]
     async with _letters(settings) as letters:
+        names = [check_tenant(tenant)] if tenant else sorted(await letters.tenants())
         found = [letter for name in names for letter in await letters.list(name)]
     if not found:
         return ["no dead letters"]

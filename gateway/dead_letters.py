@@ -11,7 +11,7 @@ import msgspec
 from redis.asyncio import Redis
 
 from gateway.inbox.base import Inbox, Policy
-from gateway.inbox.redis import dead_key
+from gateway.inbox.redis import INDEX, dead_key
 from gateway.messages import InboundMessage, decode
 
 KEPT_FOR = timedelta(days=90)
@@ -33,6 +33,11 @@ class DeadLetters:
     def __init__(self, client: Redis, inbox: Inbox) -> None:
         self._redis = client
         self._inbox = inbox
+
+    async def tenants(self) -> set[str]:
+        """Whoever had any, also tenants that are gone."""
+        found: Any = await self._redis.smembers(f"{INDEX}:graves")
+        return {name.decode() for name in found}
 
     async def list(self, tenant: str, limit: int = 100) -> list[DeadLetter]:
         """The newest first."""

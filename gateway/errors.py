@@ -15,6 +15,7 @@ GatewayFault
 │   └── ChannelBroken      the channel's token is refused: nothing goes out until an operator mends it
 ├── InboxUnavailable       the queue can't be reached
 │   └── SpoolFull          nor does the disk take any more (gateway.inbox.spool)
+├── UnknownTenant          a message's tenant, channel or agent is not configured (any more)
 └── EmbeddedRedisFault     the embedded server can't be started (gateway.redis_server)
 """
 
@@ -41,6 +42,10 @@ class NotJson(ReceiveFault):
     """The webhook's body is not JSON."""
 
     status = 400
+
+
+class UnknownTenant(GatewayFault):
+    """The conversation's tenant, channel or agent is not configured (any more)."""
 
 
 class SendFault(GatewayFault):

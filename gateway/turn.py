@@ -18,7 +18,7 @@ from gateway import record
 from gateway.adapters.base import Sender
 from gateway.channel_states import ChannelStates
 from gateway.ending import Ending
-from gateway.errors import InboxUnavailable, SendFault
+from gateway.errors import InboxUnavailable, SendFault, UnknownTenant
 from gateway.events import Events
 from gateway.inbox.base import Claim, Inbox, event_of
 from gateway.inbox.spool import BEGUN
@@ -56,10 +56,6 @@ TYPING_EVERY = 4.5  # seconds: Telegram's sign lasts five
 
 
 Attaching = asyncio.Task[Sequence[InboundMessage]]
-
-
-class UnknownTenant(Exception):
-    """The conversation's tenant or channel is not configured (any more)."""
 
 
 class Turn:
@@ -107,7 +103,13 @@ class Turn:
         self._clock = clock
 
     async def __call__(self, claim: Claim) -> None:
-        tenant, agent = self._who(claim)
+        try:
+            tenant, agent = self._who(claim)
+        except UnknownTenant as error:  # its file may be on the way back
+            if claim.attempts <= claim.max_attempts:
+                raise
+            await self._inbox.finish(claim, None, f"gave up after {claim.max_attempts} tries: {error}")
+            return
         now = self._clock()
         remembers = self._enable_memory and agent.conversation_memory
         messages, amended = await self._events.prepare(tenant, claim, remembers)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from typing import Any, Literal
 
-from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRetry
+from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRetry, UnknownTenant
 from gateway.inbox.base import Claim, Inbox
 from gateway.outbox import ClaimLost
 from gateway.pressure import Pressure
@@ -114,6 +114,9 @@ class Worker:
             log.warning("inbox went away in mid-turn; the lease will end", extra={"conversation": claim.conversation})
         except SendFault as error:
             await self._send_failed(claim, error)
+        except UnknownTenant as error:
+            log.warning("it waits: %s", error, extra={"conversation": claim.conversation, "attempt": claim.attempts})
+            await self._give_back(claim, pause_after(claim.attempts), counted=True, why=str(error))
         except Exception as error:  # noqa: BLE001 - the one place: whatever it was, it gets a pause and another try
             self.failed += 1
             # An exception's own words may quote a customer's: the log names its kind and place alone.

@@ -12,7 +12,14 @@ end
 if ARGV[5] == '1' then redis.call('HINCRBY', c, 'a', -1) end
 if not o then redis.call('HDEL', c, 'n') end -- nothing was sent: the next try may form its batch anew
 redis.call('ZREM', P .. ':lease', conv)
-redis.call('HSET', c, 'p', now + tonumber(ARGV[4]), 'r', ARGV[6])
-if ARGV[7] == '1' then redis.call('HSET', c, 'w', 1) else redis.call('HDEL', c, 'w') end
-mark(P, conv, now + tonumber(ARGV[4]), now)
+local pause = tonumber(ARGV[4])
+if ARGV[7] == '1' then
+  redis.call('HSET', c, 'w', 1)
+  -- What the pause was to wait for may have come before it began.
+  if redis.call('LLEN', queue(conv)) > (tonumber(redis.call('HGET', c, 'n')) or 0) then pause = 0 end
+else
+  redis.call('HDEL', c, 'w')
+end
+redis.call('HSET', c, 'p', now + pause, 'r', ARGV[6])
+mark(P, conv, now + pause, now)
 return 1

@@ -192,6 +192,8 @@ class InProcessInbox:
         c.attempts -= not counted
         if c.outbox is None:
             c.batch = None
+        if parked_with is not None and len(c.queue) > (c.batch or 0):
+            pause = 0  # what it was to wait for came before it began
         c.paused_until, c.failure = now + max(0, int(pause * 1000)), why
         del self.state.leases[name]
         self._mark(name, c.paused_until, now)

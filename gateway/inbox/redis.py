@@ -193,10 +193,12 @@ class RedisInbox:
         with _mapped():
             try:
                 return await self._scripts[name](args=arguments)
-            except RedisConnectionError:
+            except RedisConnectionError as error:
                 if name == "claim":
                     raise
-                return await self._scripts[name](args=arguments)
+                sent = not _refused(error)
+        with _mapped(sent):
+            return await self._scripts[name](args=arguments)
 
 
 def _spread(limits: Sequence[Limit]) -> list[Any]:
@@ -204,14 +206,26 @@ def _spread(limits: Sequence[Limit]) -> list[Any]:
 
 
 @contextmanager
-def _mapped() -> Iterator[None]:
+def _mapped(sent: bool = False) -> Iterator[None]:
+    """`sent`: an earlier try may have done what is asked for."""
     try:
         yield
     except (RedisConnectionError, RedisTimeoutError, TimeoutError, OSError) as error:
-        refused = isinstance(error.__context__, ConnectionRefusedError | FileNotFoundError)
-        raise InboxUnavailable(f"Redis can't be reached: {type(error).__name__}", ambiguous=not refused) from error
+        doubtful = sent or not _refused(error)
+        raise InboxUnavailable(f"Redis can't be reached: {type(error).__name__}", ambiguous=doubtful) from error
     except RedisError as error:
         raise InboxUnavailable(f"Redis refused: {error}") from error
+
+
+def _refused(error: BaseException) -> bool:
+    """Whether there was nobody to connect to, so that nothing was sent. How the library wraps that depends on the event
+    loop and on whether the pool held a connection that had ended; its own words for it are always the same."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, ConnectionRefusedError | FileNotFoundError) or " connecting to " in str(found):
+            return True
+        found = found.__cause__ or found.__context__
+    return False
 
 
 def _claim(row: list[Any]) -> Claim:

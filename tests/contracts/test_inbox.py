@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
+import uvloop
 
+from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Inbox, Outcome, Policy, SessionWrite
 from gateway.inbox.in_process import InProcessInbox, State
 from gateway.inbox.redis import RedisInbox
 from gateway.messages import InboundMessage
 from gateway.pacing import Limit
+from gateway.redis_server import find_binary
 from memory.redis_client import connect
 
 AT_ONCE = Policy()
@@ -321,3 +327,44 @@ async def test_what_a_batch_leaves_to_deliver_comes_with_the_next_and_only_then(
     assert (second.messages[0].event_id, second.carried) == ("2", b"answer")
     await inbox.finish(second, None)
     assert (await claim_one(inbox)).carried is None
+
+
+async def test_a_pause_that_waits_for_the_customer_does_not_begin_when_they_have_come(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), AT_ONCE)])
+    claim = await claim_one(inbox)
+    await inbox.put([(message("e2"), AT_ONCE)])  # between the holder's look and its word to wait
+    assert await inbox.park(claim, b"an answer", 60)
+    again = await claim_one(inbox)
+    assert ([m.event_id for m in again.messages], again.outbox) == (["e1"], b"an answer")
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("met_before", [False, True])
+def test_a_put_that_nobody_took_is_known_to_stand_nowhere(loop: str, met_before: bool) -> None:
+    """What may stand in the inbox is left to it, so this decides whether a customer is answered while Redis is away."""
+    runner = uvloop.run if loop == "uvloop" else asyncio.run
+    with tempfile.TemporaryDirectory(prefix="cc-", dir="/tmp") as folder:
+
+        async def put_away() -> bool:
+            command = [find_binary(), "--port", "0", "--unixsocket", f"{folder}/s", "--save", ""]
+            server = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
+            inbox = RedisInbox(connect(f"unix://{folder}/s", retries=0))
+            try:
+                if met_before:
+                    async with asyncio.timeout(20):
+                        while True:
+                            with contextlib.suppress(InboxUnavailable):
+                                await inbox.put([(message("e1"), AT_ONCE)])
+                                break
+                            await asyncio.sleep(0.02)
+            finally:
+                server.kill()
+                server.wait()
+            await asyncio.sleep(0.05)  # the end of the connection is noticed
+            with pytest.raises(InboxUnavailable) as caught:
+                await inbox.put([(message("e2"), AT_ONCE)])
+            await inbox.close()
+            return caught.value.ambiguous
+
+        assert runner(put_away()) is False

@@ -53,10 +53,14 @@ def escape(part: str) -> str:
 
 
 def unescape(name: str) -> str | None:
-    """The part that `escape` made this name of; None for a shortened one, which does not hold it whole."""
+    """The part that `escape` made this name of; None for a shortened one, which does not hold it whole, and for one
+    that it never makes."""
     if "~" in name:
         return None
-    return unquote_to_bytes(name).decode("utf-8", "surrogatepass")
+    try:
+        return unquote_to_bytes(name).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return None
 
 
 def check_tenant(tenant: str) -> str:

@@ -48,7 +48,19 @@ def parse(raw: bytes) -> Document:
     shapes = (("events", list), ("attributes", dict), ("history_summary", str))
     if not isinstance(document, dict) or any(not isinstance(document.get(key, of()), of) for key, of in shapes):
         raise ValueError("not of a long-term file's shape")
+    if not named(document):
+        raise ValueError("its records can't be told apart")
     return document
+
+
+def named(document: Document) -> bool:
+    """Whether the records stand in lists, each with a plain id or none."""
+    lists = [(document.get(name, []), "event_id" if name == "events" else "id") for name in ("events", *RECORDS)]
+    return all(isinstance(records, list) for records, _ in lists) and not any(
+        isinstance(record, dict) and isinstance(record.get(key), list | dict)
+        for records, key in lists
+        for record in records
+    )
 
 
 def dump(value: Any, *, readable: bool = False) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from memory.long_term.document import Document
+from memory.long_term.document import Document, named
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _parse(line: bytes) -> Document | None:
         return None
     lists = [value.get(name, []) for name in ("events", "facts", "episodes", "procedures")]
     whole = all(isinstance(one, list) and all(isinstance(item, dict) for item in one) for one in lists)
-    return value if whole else None
+    return value if whole and named(value) else None
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -365,8 +365,15 @@ class TestBroken:
             b"[" * 100_000,
             b'{"events":[' + b"{" * 20_000,
             b"\xff\xfe",
+            b'{"facts": null}',
+            b'{"episodes": {"a": 1}}',
+            b'{"events": [{"event_id": ["e1"]}]}',
+            b'{"facts": [{"id": {"a": 1}}]}',
         ],
-        ids=["empty", "zeroes", "list", "null", "events", "nested", "braces", "bytes"],
+        ids=[
+            *("empty", "zeroes", "list", "null", "events", "nested", "braces", "bytes"),
+            *("no facts", "no list", "an event's id", "a fact's id"),
+        ],
     )
     async def test_any_rubbish_is_set_aside_and_the_next_event_saved(
         self, store: JsonFiles, base: Path, contents: bytes
@@ -378,6 +385,17 @@ class TestBroken:
         await store.save_events(TENANT, USER, [event(1)])
         assert await ids(store) == ["e1"]
         assert [one.read_bytes() for one in path.parent.glob("*.corrupt-*")] == [contents]
+
+    async def test_whoever_has_a_file_of_an_odd_shape_can_be_forgotten(self, store: JsonFiles, base: Path) -> None:
+        folder = write(base, b'{"events": [{"event_id": {}}], "facts": 5}').parent
+        (folder / "line:U1.journal").write_bytes(b'{"events": [{"event_id": []}]}\n')
+        await store.forget(TENANT, USER)
+        assert [one.name for one in folder.iterdir() if one.is_file()] == []
+
+    async def test_a_file_with_a_name_that_is_nobodys_hides_nobody(self, store: JsonFiles, base: Path) -> None:
+        await store.save_events(TENANT, USER, [event(0)])
+        write(base, b"{}", "%FF.json")
+        assert [user async for user in store.users(TENANT)] == [USER]
 
     async def test_a_journal_line_cut_short_spoils_no_other(self, store: JsonFiles, base: Path) -> None:
         await store.save_events(TENANT, USER, [event(0)])

@@ -24,8 +24,11 @@ Change = Callable[[Message], Message | None]
 
 
 def is_named(line: Message, platform_id: str) -> bool:
-    metadata = line.get("metadata") or {}
-    return metadata.get("platform_id") == platform_id or platform_id in (metadata.get("platform_ids") or ())
+    metadata: Any = line.get("metadata")  # from a file: of any kind
+    if not isinstance(metadata, dict):
+        return False
+    several = metadata.get("platform_ids")
+    return metadata.get("platform_id") == platform_id or (isinstance(several, list) and platform_id in several)
 
 
 def find(lines: Sequence[Message], platform_id: str) -> Message | None:

@@ -70,12 +70,13 @@ class Archive:
 
     def _forget(self, tenant: str, user: str) -> int:
         path = self._path(tenant, user)
-        if not path.exists():
+        if not path.exists() and not _beside(path).exists():
             return 0
         try:
             with file_locks.exclusive(path.parent, path.name):
                 removed = len(_lines(path))
                 path.unlink(missing_ok=True)
+                _beside(path).unlink(missing_ok=True)
         except OSError as error:
             raise LongTermUnavailable(f"the archive {path} can't be removed: {error.strerror or error}") from error
         return removed
@@ -86,14 +87,29 @@ def _lines(path: Path) -> list[dict[str, Any]]:
         raw = path.read_bytes()
     except FileNotFoundError:
         return []
-    return [orjson.loads(line) for line in raw.splitlines() if line.strip()]
+    return [one for line in raw.splitlines() if (one := _parse(line)) is not None]
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """None for a line that holds no archived fact."""
+    try:
+        one = orjson.loads(line)
+        Fact.model_validate(one["fact"])
+        return one if isinstance(one["at"], str) else None
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _beside(path: Path) -> Path:
+    """Where the file is written before it takes its place; what a crash left there is the person's too."""
+    return path.with_suffix(".tmp")
 
 
 def _write(path: Path, lines: Sequence[object]) -> None:
     if not lines:
         path.unlink(missing_ok=True)
         return
-    beside = path.with_suffix(".tmp")
+    beside = _beside(path)
     descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(b"".join(dump(line) + b"\n" for line in lines))

@@ -207,7 +207,10 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     whole = (
-        isinstance(record, dict) and record.get("role") in ("user", "bot") and isinstance(record.get("message"), str)
+        isinstance(record, dict)
+        and record.get("role") in ("user", "bot")
+        and isinstance(record.get("message"), str)
+        and isinstance(record.get("message_id"), str | None)
     )
     return record if whole else None
 

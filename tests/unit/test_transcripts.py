@@ -138,6 +138,16 @@ async def test_a_line_cut_short_spoils_no_other(transcripts: TranscriptFiles, tm
     assert await texts(transcripts) == ["one", "two", "three"]
 
 
+async def test_a_line_of_an_odd_shape_spoils_no_other(transcripts: TranscriptFiles, tmp_path: Path) -> None:
+    await transcripts.append(REF, [said("one", "a")])
+    place = '"agent": "default", "conversation": "main"'
+    with file_of(tmp_path).open("a") as file:
+        file.write(f'{{"role": "user", "message": "odd", "message_id": ["7"], {place}}}\n')
+        file.write(f'{{"role": "user", "message": "two", "message_id": "7", "metadata": [7], {place}}}\n')
+    assert await texts(transcripts) == ["one", "two"]
+    assert await transcripts.find(REF, "7") is None
+
+
 async def test_a_lone_surrogate_is_written_as_a_replacement(transcripts: TranscriptFiles) -> None:
     await transcripts.append(REF, [said("a\ud800b")])
     assert await texts(transcripts) == ["a�b"]

@@ -415,6 +415,7 @@ async def work(
                 warming,
                 asyncio.create_task(after_warming(names.learn(telegram.username, stop))),
                 asyncio.create_task(names.watch(stop)),
+                asyncio.create_task(manager.saving.keep_trying()),
                 asyncio.create_task(after_warming(CommandMenus(client, tenants, telegram.call).watch(stop))),
             ]
             if probe_every:

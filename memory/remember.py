@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection, Sequence
 
@@ -76,6 +77,13 @@ class Remember:
             if await self.save(tenant, user, ()):
                 saved += waiting
         return saved
+
+    async def keep_trying(self, every: float = 10.0) -> None:
+        """Until cancelled: saves what waits once the disk takes it, also when nobody writes any more."""
+        while True:
+            await asyncio.sleep(every)
+            if self._pending:
+                await self.flush()
 
     def waiting(self) -> int:
         return sum(map(len, self._pending.values()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,10 +88,10 @@ def check_tenants(settings: Settings, files: Sequence[Path] = ()) -> Outcome:
     """Every mistake in the given files (none given: in all of CONFIG_DIR/tenants), one a line; 1 if there is any."""
     tenants = Tenants(settings)
     tenants.load()
-    found = {status.file.resolve(): status.errors for status in tenants.status()}
+    found = {os.path.realpath(status.file): status.errors for status in tenants.status()}
     checked: dict[Path, tuple[Mistake, ...]] = {}
     for file in files or [status.file for status in tenants.status()]:
-        known = found.get(file.resolve())
+        known = found.get(os.path.realpath(file))
         checked[file] = read_tenant(file, settings).mistakes if known is None else known
     if not checked:
         return Outcome(_none_found(settings), 1)

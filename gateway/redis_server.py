@@ -45,7 +45,7 @@ class EmbeddedRedis:
     """The server of one data directory, launched by this process (`owner`) or by another one of the same directory."""
 
     def __init__(self, data_dir: Path, fsync: Literal["everysec", "always"] = "everysec") -> None:
-        self.home = data_dir.resolve() / "redis"
+        self.home = Path(os.path.realpath(data_dir), "redis")  # links in a circle stay, and can't be opened
         self.owner = False
         self.url = ""
         self._fsync = fsync

@@ -45,6 +45,18 @@ def test_check_shows_every_mistake_and_exits_1(tmp_path: Path) -> None:
     assert outcome.code == 1
 
 
+def test_check_and_list_go_on_past_links_in_a_circle(tmp_path: Path) -> None:
+    given = settings(tmp_path, alpha=GOOD)
+    circle = tmp_path / "tenants" / "circle.yaml"
+    circle.symlink_to(circle)
+    outcome = check_tenants(given)
+    assert outcome.text.splitlines() == [
+        f"{tmp_path}/tenants/alpha.yaml: ok",
+        f"{circle}:1:1: (file): does not exist — check its path",
+    ]
+    assert [line.split()[1] for line in list_tenants(given).text.splitlines()] == ["ok", "error"]
+
+
 def test_check_sees_a_token_that_two_tenants_share(tmp_path: Path) -> None:
     outcome = check_tenants(settings(tmp_path, alpha=BOT, beta=BOT))
     assert outcome.text.splitlines() == [

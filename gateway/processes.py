@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -97,15 +98,22 @@ def _stop_on_signals() -> asyncio.Event:
 @asynccontextmanager
 async def _beside(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[None]:
     """Runs these beside the body; they end with it."""
-    tasks = [asyncio.create_task(one) for one in work]
+    tasks = [asyncio.create_task(one, name=getattr(one, "__qualname__", None)) for one in work]
+    for task in tasks:
+        task.add_done_callback(_tell)
     try:
         yield
     finally:
         for task in tasks:
             task.cancel()
-        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(outcome, Exception):
-                log.error("ended with an error: %s", outcome)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _tell(task: asyncio.Task[Any]) -> None:
+    """At once, and not when everything ends: what should go on has stopped."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        place = "".join(traceback.format_tb(error.__traceback__))  # its own words may quote somebody's
+        log.error("%s ended with an error: %s\n%s", task.get_name(), type(error).__name__, place)
 
 
 class _Server(uvicorn.Server):

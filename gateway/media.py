@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import aiofiles
 import msgspec
 
 from config.tenants import Agent, Tenant
@@ -122,7 +123,8 @@ class Media:
         return await self._files.save(ref.tenant, ref.user, name, suffix_of(mime), content.data), None
 
     async def _heard(self, path: Path, model: str, access: Access) -> str | None:
-        data = await asyncio.to_thread(path.read_bytes)
+        async with aiofiles.open(path, "rb") as recording:
+            data = await recording.read()
         words = await self._hearing.words(data, path.suffix.lstrip("."), model, access)
         if words:
             await self._files.save_words(path, words)

@@ -20,7 +20,9 @@ VALUES = st.sampled_from(["a", "A", "b", "38", "39", "ไม่ชอบ", "ช�
 def test_one_fact_a_key_holds_and_none_is_lost(said: list[tuple[str, object, int]]) -> None:
     known: list[Fact] = []
     for number, (key, value, day) in enumerate(said):
-        fact = new(now=NOW + timedelta(days=day), key=key, value=value, text="?", source=f"m{number}")
+        # Without a value the text is what is said, and the same words under two keys are one statement.
+        text = f"{key_form(key)}?"
+        fact = new(now=NOW + timedelta(days=day), key=key, value=value, text=text, source=f"m{number}")
         known = upserted(known, merge(known, fact).changed)
     forms = [key_form(fact.key) for fact in known if fact.current]
     assert sorted(forms) == sorted(set(forms))

@@ -55,6 +55,7 @@ log = logging.getLogger(__name__)
 Clock = Callable[[], datetime]  # aware times
 
 ALIVE = "cc:workers"  # who is alive: worker → time of the last heartbeat, seconds since 1970
+ENDING = 5.0  # seconds for what goes on beside the turns, once they have ended
 GONE_AFTER = 15.0  # seconds without a heartbeat
 
 
@@ -427,7 +428,7 @@ async def work(
                 stop.set()
                 for task in beside:
                     task.cancel()
-                await asyncio.gather(polling, *beside, return_exceptions=True)
+                await asyncio.wait({polling, *beside}, timeout=ENDING)  # a shutdown waits for nothing for ever
                 with contextlib.suppress(RedisError):
                     await client.zrem(ALIVE, name)
 

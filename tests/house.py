@@ -183,4 +183,8 @@ async def house(
             yield House(given, loaded, line, telegram, llm, f"http://127.0.0.1:{await bound}", redis_url)
         finally:
             stop.set()
-            await asyncio.gather(serving, working)
+            ended, late = await asyncio.wait({serving, working}, timeout=30)
+            for task in late:
+                task.cancel()
+            for task in ended:
+                task.result()

@@ -183,7 +183,7 @@ class RedisInbox:
     async def close(self) -> None:
         if self._waking is not None:
             self._waking.cancel()
-            await asyncio.wait({self._waking})
+            await asyncio.wait({self._waking}, timeout=2)
         await self._putting.close()
         await self._redis.aclose()
 

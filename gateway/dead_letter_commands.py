@@ -10,7 +10,7 @@ import msgspec
 
 from config.settings import Settings
 from config.tenants import Tenants
-from gateway import app
+from gateway import assembly
 from gateway.cli import Failed
 from gateway.dead_letters import DeadLetter, DeadLetters
 from gateway.inbox.redis import RedisInbox
@@ -25,7 +25,7 @@ _ID = re.compile(r"[0-9]{1,19}(?:-[0-9]{1,19})?")
 @asynccontextmanager
 async def _letters(settings: Settings) -> AsyncIterator[DeadLetters]:
     with use_redis(settings) as (url, _):
-        client = app.inbox_client(settings, url)
+        client = assembly.inbox_client(settings, url)
         inbox = RedisInbox(client, "operator")
         try:
             yield DeadLetters(client, inbox)

@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from config.settings import Settings
 from config.tenants import LineChannel, TelegramChannel, Tenant, Tenants
-from gateway import app
+from gateway import assembly
 from gateway.adapters.line_tokens import LineTokens
 from gateway.channel_states import ChannelStates
 from gateway.errors import ChannelBroken, SendFault
@@ -50,7 +50,7 @@ async def examine(settings: Settings) -> list[Finding]:
 async def _redis(settings: Settings) -> Finding:
     kind = "Redis at REDIS_URL" if settings.redis_url else "embedded Redis"
     with use_redis(settings) as (url, _):
-        client = app.inbox_client(settings, url)
+        client = assembly.inbox_client(settings, url)
         try:
             await client.ping()
             setting: Any = await client.config_get("appendonly")
@@ -144,7 +144,7 @@ async def _line_status(settings: Settings, channel: LineChannel, http: aiohttp.C
 async def _states(settings: Settings, tenants: Tenants) -> AsyncIterator[Finding]:
     """What the running bot met or found lately, and what each LINE channel's month has cost."""
     with use_redis(settings) as (url, _):
-        client = app.inbox_client(settings, url)
+        client = assembly.inbox_client(settings, url)
         try:
             channels = [(tenant.id, name) for tenant in tenants.all() for name in tenant.channels]
             for (tenant, name), state in (await ChannelStates(client).of(channels)).items():

@@ -11,7 +11,7 @@ import orjson
 
 from config.settings import Settings
 from config.tenants import Tenants
-from gateway import app
+from gateway import assembly
 from gateway.cli import Failed
 from gateway.forgetting import Forgetting
 from gateway.inbox.redis import RedisInbox
@@ -26,7 +26,7 @@ from memory.memory_manager import MemoryManager
 async def _manager(settings: Settings, redis_url: str | None = None) -> AsyncIterator[MemoryManager]:
     tenants = Tenants(settings)
     tenants.load()
-    manager = app.memory_of(settings, tenants, redis_url)
+    manager = assembly.memory_of(settings, tenants, redis_url)
     try:
         yield manager
     except (MemoryFault, ValueError) as error:
@@ -89,7 +89,7 @@ async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> lis
 
 async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
     with use_redis(settings) as (url, _):
-        client = app.inbox_client(settings, url)
+        client = assembly.inbox_client(settings, url)
         inbox = RedisInbox(client, "operator")
         try:
             async with _manager(settings, url) as manager:

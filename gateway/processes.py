@@ -20,7 +20,7 @@ import uvicorn
 
 from config.settings import Settings
 from config.tenants import Tenants
-from gateway import app, logs
+from gateway import app, front_door, logs
 from gateway.cli import Failed, in_loop
 from gateway.redis_server import EmbeddedRedis
 from gateway.routes.auth import KEY_FILE, admin_key
@@ -124,7 +124,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(door: app.Door, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], None]) -> int:
+async def serve(door: front_door.Door, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], None]) -> int:
     config = uvicorn.Config(
         door,
         host=host,
@@ -185,7 +185,7 @@ def serve_alone(host: str, port: int) -> int:
             stop = _stop_on_signals()
             tenants = _tenants(settings)
             watching = [tenants.watch(stop)] + ([server.supervise(stop)] if server else [])
-            async with app.door(settings, tenants, url, key) as door, _beside(*watching):
+            async with front_door.door(settings, tenants, url, key) as door, _beside(*watching):
                 return await serve(
                     door, host, port, stop, lambda bound: log.info("serving on http://%s:%d", host, bound)
                 )
@@ -237,7 +237,7 @@ def run_all(host: str, port: int, workers: int) -> int:
             if server:
                 watching.append(server.supervise(redis_stop))
             try:
-                async with app.door(settings, tenants, url, key) as door, _beside(*watching):
+                async with front_door.door(settings, tenants, url, key) as door, _beside(*watching):
                     code = await serve(
                         door,
                         host,

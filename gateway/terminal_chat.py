@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from config.settings import Settings
 from config.tenants import Tenant, Tenants
-from gateway import app, logs
+from gateway import app, assembly, logs
 from gateway.adapters import terminal
 from gateway.cli import Failed, in_loop
 from gateway.inbox.redis import RedisInbox
@@ -83,7 +83,7 @@ class _Terminal:
         self._user = user
         self._agent = keys.agent_name(agent)
         self._stack = stack
-        self._client = app.inbox_client(settings, url)
+        self._client = assembly.inbox_client(settings, url)
         self._inbox = RedisInbox(self._client, "terminal")
         self._chat = uuid.uuid4().hex  # answers come to this terminal, not to another one of the same user
         self._own_worker = False

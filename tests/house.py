@@ -18,7 +18,7 @@ import yaml
 
 from config.settings import Settings
 from config.tenants import Tenants
-from gateway import app
+from gateway import app, assembly, front_door
 from gateway.inbox.away import RECENT
 from gateway.inbox.redis import INDEX, RedisInbox
 from gateway.inbox.spool import MOST
@@ -93,7 +93,7 @@ class House:
 
     async def waiting(self) -> int:
         """Conversations that wait or are in hand."""
-        client = app.inbox_client(self.settings, self.redis_url)
+        client = assembly.inbox_client(self.settings, self.redis_url)
         inbox = RedisInbox(client, "test")
         depth = await inbox.depth()
         await inbox.close()
@@ -101,7 +101,7 @@ class House:
 
     async def parked(self) -> None:
         """Until an answer waits for its customer, and nothing is in hand."""
-        client = app.inbox_client(self.settings, self.redis_url)
+        client = assembly.inbox_client(self.settings, self.redis_url)
         inbox = RedisInbox(client, "test")
 
         async def depth() -> tuple[int, int, int]:
@@ -113,7 +113,7 @@ class House:
 
     async def quiet(self, patience: float = 30.0) -> None:
         """Until nothing waits and nothing is in hand."""
-        client = app.inbox_client(self.settings, self.redis_url)
+        client = assembly.inbox_client(self.settings, self.redis_url)
         try:
             async with asyncio.timeout(patience):
                 while True:
@@ -135,7 +135,7 @@ async def house(
     llm_key: str | None = None,
     line_channels: tuple[LineChannel, ...] = (),
     telegram_tokens: tuple[str, ...] = (TELEGRAM_TOKEN,),
-    clock: app.Clock = app.utc_now,
+    clock: assembly.Clock = assembly.utc_now,
     times: Times | None = None,
     probe_every: float = 0.0,
     spool_holds: int = MOST,
@@ -172,7 +172,7 @@ async def house(
         stop = asyncio.Event()
         bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         door = await stack.enter_async_context(
-            app.door(given, loaded, redis_url, ADMIN_KEY, spool_holds=spool_holds, recent=recent, clock=clock)
+            front_door.door(given, loaded, redis_url, ADMIN_KEY, spool_holds=spool_holds, recent=recent, clock=clock)
         )
         run = await stack.enter_async_context(
             app.work(given, loaded, redis_url, times=times, probe_every=probe_every, clock=clock)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -54,6 +55,22 @@ class Sent:
     repeated: bool = False  # the platform had it already (LINE 409)
 
 
+class Watch(Protocol):
+    """Somebody sees an answer while it grows. What they see of it is a help, never the delivery: the answer itself goes
+    by `plan` and `send` when it is whole."""
+
+    gone: asyncio.Event  # they look no more and want no more: the model's call ends, what was said so far is the answer
+
+    def grew(self, text: str) -> None:
+        """The whole text so far, Markdown that may end in the middle of anything; "" when it begins anew. Never raises,
+        never waits: a watch shows what it can, when it can."""
+        ...
+
+    async def close(self) -> None:
+        """The answer is whole, or there will be none; nothing is shown after it. Never raises."""
+        ...
+
+
 class Sender(Protocol):
     """The sending side of one platform, shared by all tenants of a process."""
 
@@ -71,6 +88,10 @@ class Sender(Protocol):
     def instead(self, tenant: Tenant, target: Target, call: Call, error: Exception) -> Call | None:
         """Another way to deliver the same text after `error` where there is one that can't double it: LINE's push after
         a token that was never used, Telegram's plain text after "can't parse entities". None: there is none."""
+        ...
+
+    def watch(self, tenant: Tenant, target: Target) -> Watch | None:
+        """Shows an answer of the model's while it grows. None: nobody could see it, so it is not streamed."""
         ...
 
     async def typing(self, tenant: Tenant, target: Target) -> None:

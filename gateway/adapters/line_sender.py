@@ -150,6 +150,9 @@ class LineSender:
         """The access token that the channel speaks with just now. Raises SendFault."""
         return await self._tokens.of(_channel(tenant, channel))
 
+    def watch(self, tenant: Tenant, target: Target) -> None:
+        return None
+
     async def typing(self, tenant: Tenant, target: Target) -> None:
         """Shows the loading sign; only talks of two have one."""
         if target.group or not target.chat_id.startswith("U"):

@@ -91,6 +91,9 @@ class TelegramSender:
             return as_text(call)
         return Call(call.method, {name: value for name, value in call.body.items() if name != refused})
 
+    def watch(self, tenant: Tenant, target: Target) -> None:
+        return None
+
     async def typing(self, tenant: Tenant, target: Target) -> None:
         """Shows "typing" for five seconds or until the next message."""
         with suppress(SendFault):

@@ -50,6 +50,9 @@ class TerminalSender:
     def instead(self, tenant: Tenant, target: Target, call: Call, error: Exception) -> Call | None:
         return None
 
+    def watch(self, tenant: Tenant, target: Target) -> None:
+        return None
+
     async def typing(self, tenant: Tenant, target: Target) -> None:
         return None
 

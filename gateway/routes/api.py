@@ -1,27 +1,24 @@
-"""Health, metrics and `/api/v1/tenants`. Errors are RFC 9457 problem documents."""
+"""Health, metrics and `/api/v1/tenants`; what else the API has comes as routers."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Any
 
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
-from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from config.tenants import TenantStatus
 from gateway.channel_states import ChannelState
 from gateway.ledger import Month
 from gateway.metrics import Metrics
 from gateway.routes.auth import Keys
+from gateway.routes.lists import Cursor, Limit, cursor_of, place_of
+from gateway.routes.problems import handle_problems
 from processors.models import iso
-
-LIMIT = 200
 
 
 def build(
@@ -34,8 +31,9 @@ def build(
     months: Callable[[Iterable[str]], Awaitable[dict[tuple[str, str], Month]]],
     measure: Callable[[], Awaitable[None]],
     version: str,
+    routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
-    """`ready` gives `{"status": "ok" | "degraded" | "down", …}`."""
+    """`ready` gives `{"status": "ok" | "degraded" | "down", …}`; `routers` raise HTTPException like everything here."""
     api = FastAPI(title="chat-chat", version=version, redirect_slashes=False)
 
     @api.head("/healthz", include_in_schema=False)
@@ -58,37 +56,26 @@ def build(
 
     @api.get("/api/v1/tenants", summary="Each tenant's file, state, channels and last error")
     async def tenants(
-        limit: int = 50,
-        cursor: str = "",
+        limit: Limit = 50,
+        cursor: Cursor = "",
         only: str | None = Depends(keys.opens),  # asked first: a stranger is told nothing of the rest
     ) -> dict[str, Any]:
-        if not 1 <= limit <= LIMIT:
-            raise HTTPException(422, f"limit is from 1 to {LIMIT}")
         rows = sorted((row for row in statuses() if only is None or row.id == only), key=lambda row: row.id)
-        page_rows = [row for row in rows if row.id > cursor][: limit + 1]
+        place = place_of(cursor, 1)
+        page_rows = [row for row in rows if place is None or row.id > str(place[0])][: limit + 1]
         more = len(page_rows) > limit
         shown = page_rows[:limit]
         troubles = await states((row.id, channel) for row in shown for channel in row.channels)
         spent = await months(row.id for row in shown)
         return {
             "items": [_public(row, troubles, spent) for row in shown],
-            "next_cursor": shown[-1].id if more else None,
+            "next_cursor": cursor_of(shown[-1].id) if more else None,
             "total": len(rows),
         }
 
-    @api.exception_handler(StarletteHTTPException)
-    async def problem(request: Request, error: StarletteHTTPException) -> JSONResponse:
-        return _problem(error.status_code, str(error.detail), dict(error.headers or {}))
-
-    @api.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        return _problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-
-    @api.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> JSONResponse:
-        return _problem(500, "Something went wrong on our side; the log says what")
-
+    for router in routers:
+        api.include_router(router)
+    handle_problems(api)
     return api
 
 
@@ -118,11 +105,6 @@ def _public(
         "last_error": str(row.errors[0]) if row.errors else None,
         "errors": [str(mistake) for mistake in row.errors],
     }
-
-
-def _problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return JSONResponse(content, status, headers, media_type="application/problem+json")
 
 
 def _loopback(request: Request) -> bool:

@@ -51,6 +51,19 @@ class Keys:
                     return tenant.id
         raise HTTPException(401, "A valid key is needed: Authorization: Bearer <key>", {"WWW-Authenticate": "Bearer"})
 
+    def tenant(self, request: Request, tenant: str | None = None) -> Tenant:
+        """A dependency of every route about one tenant's data: the tenant that a key opens; with the admin key the one
+        that `?tenant=` names. Raises 401, 422 for an admin's call that names none, 404 for another's or an unknown
+        one."""
+        own = self.opens(request)
+        name = own if tenant is None else tenant
+        if name is None:
+            raise HTTPException(422, "tenant: the admin key opens every tenant, so say which: ?tenant=…")
+        found = {one.id: one for one in self._tenants()}.get(name)
+        if found is None or own not in (None, name):
+            raise HTTPException(404, "There is no such tenant")
+        return found
+
 
 def _hash(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()

@@ -138,7 +138,7 @@ async def test_a_strange_user_id_never_leaves_the_tenants_folder(tmp_path: Path,
 
 async def _order(home: House, user: str) -> None:
     """Telegram's ids are numbers and LINE's are checked; the terminal takes any name."""
-    from gateway.app import inbox_client
+    from gateway.assembly import inbox_client
     from gateway.inbox.base import Policy
     from gateway.inbox.redis import RedisInbox
     from gateway.messages import InboundMessage

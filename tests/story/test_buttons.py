@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gateway import app
+from gateway import app, assembly
 from gateway.adapters.terminal import answers
 from gateway.inbox.base import Policy
 from gateway.messages import InboundMessage
@@ -74,7 +74,7 @@ async def test_telegram_answers_a_callback_and_a_key_of_the_keyboard(tmp_path: P
 
 async def test_the_terminal_gets_the_buttons_with_the_answer(tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url, {"shop": cafe()}) as home:
-        client = app.inbox_client(home.settings, redis_url)
+        client = assembly.inbox_client(home.settings, redis_url)
         inbox = app.RedisInbox(client, "terminal")
         message = InboundMessage(
             tenant="shop",
@@ -84,7 +84,7 @@ async def test_the_terminal_gets_the_buttons_with_the_answer(tmp_path: Path, red
             user_id="terminal:ann",
             chat_id="ann",
             text="Do you deliver?",
-            received_at=app.utc_now().timestamp(),
+            received_at=assembly.utc_now().timestamp(),
         )
         await inbox.put([(message, Policy())])
         line = None

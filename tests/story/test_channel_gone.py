@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway import app
+from gateway import assembly
 from gateway.dead_letter_commands import list_letters
 from gateway.dead_letters import DeadLetters
 from gateway.inbox.redis import RedisInbox
@@ -32,7 +32,7 @@ async def test_what_waits_for_a_channel_that_is_gone_is_buried_with_the_reason_a
             file.write_text(yaml.safe_dump(tenant, allow_unicode=True), encoding="utf-8")
         home.tenants.load()
         await home.quiet()
-        client = app.inbox_client(home.settings, home.redis_url)
+        client = assembly.inbox_client(home.settings, home.redis_url)
         inbox = RedisInbox(client, "test")
         (letter,) = await DeadLetters(client, inbox).list("shop")
         await inbox.close()

@@ -13,7 +13,7 @@ import redis
 from pydantic import ValidationError
 
 from config.tenants import Tenant
-from gateway import app, bot_ids, doctor
+from gateway import assembly, bot_ids, doctor
 from gateway.bot_ids import BotIds
 from gateway.channel_states import ChannelStates, Trouble
 from gateway.ledger import Ledger
@@ -48,10 +48,10 @@ async def probe(
     home: House, tenant: str = "shop", channel: str = "line-main", public: str | None = None
 ) -> set[Trouble]:
     """What one probe finds, by senders of its own."""
-    client = app.inbox_client(home.settings, home.redis_url)
+    client = assembly.inbox_client(home.settings, home.redis_url)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.aclose)
-        senders = app.senders_of(home.settings, stack)
+        senders = assembly.senders_of(home.settings, stack)
         probes = Probes(
             *(client, home.tenants, ChannelStates(client), BotIds(client, home.tenants), Ledger(client)),
             *(senders["line"], senders["telegram"]),  # type: ignore[arg-type]

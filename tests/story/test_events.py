@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import redis
 
-from gateway import app
+from gateway import assembly
 from gateway.reach import Reach
 from tests.house import LINE_SECRET, LINE_TOKEN, LLM_KEY, TELEGRAM_SECRET, House, house, shop
 from tests.standins.line import sign
@@ -199,7 +199,7 @@ async def test_nothing_is_pushed_to_who_blocked_the_bot_until_they_are_back(tmp_
         gone = {key: value for key, value in event.items() if key not in ("message", "replyToken")}
         await home.line.deliver(home.line_hook(), {**gone, "type": "unfollow", "webhookEventId": "LEFT1"})
         await home.quiet()
-        client = app.inbox_client(home.settings, redis_url)
+        client = assembly.inbox_client(home.settings, redis_url)
         reach = Reach(client)
         assert await reach.gone("shop", "line-main", ANN, time.time() - 60) is True
         assert await reach.gone("shop", "line-main", BEE, time.time() - 60) is False
@@ -216,7 +216,7 @@ async def test_an_answer_whose_token_is_gone_is_not_pushed_to_who_left_meanwhile
     tmp_path: Path, redis_url: str
 ) -> None:
     async with house(tmp_path, redis_url, {"shop": open_shop()}) as home:
-        client = app.inbox_client(home.settings, redis_url)
+        client = assembly.inbox_client(home.settings, redis_url)
         for user, left in ((ANN, True), (BEE, False)):
             if left:
                 await Reach(client).left("shop", "line-main", user, time.time() + 60)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateway import app
+from gateway import assembly
 from tests.house import LLM_KEY, TELEGRAM_SECRET, House, house, shop
 from tests.standins.line import LineContent
 
@@ -152,12 +152,14 @@ async def test_what_is_kept_goes_with_its_time_with_its_unsending_and_with_its_p
         await home.line.deliver(home.line_hook(), {**gone, **unsent})
         await home.quiet()
         assert files(tmp_path) == [JPEG + b"\x01"]
-        manager = app.memory_of(home.settings, home.tenants, redis_url)
+        manager = assembly.memory_of(home.settings, home.tenants, redis_url)
         assert await manager.prune_media("shop", 1) == 0
         assert (await manager.forget("shop", f"line:{ANN}"))["media_files"] == 1
         await manager.close()
         assert files(tmp_path) == []
-        later = app.memory_of(home.settings, home.tenants, redis_url, clock=lambda: app.utc_now() + timedelta(days=100))
+        later = assembly.memory_of(
+            home.settings, home.tenants, redis_url, clock=lambda: assembly.utc_now() + timedelta(days=100)
+        )
         event = sent(home, "image")
         home.line.contents[event["message"]["id"]] = LineContent(JPEG)
         await home.line.deliver(home.line_hook(), event)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gateway import app
+from gateway import assembly
 from gateway.prompt import RULES
 from tests.house import LLM_KEY, House, house, shop
 from tests.standins.openrouter import Said, usual
@@ -49,7 +49,7 @@ async def test_the_model_notes_something_down_and_finds_it_again_for_nobody_else
         assert await ask(home, ANN, "note my table") == "tool said: Remembered: table = by the window (created)"
         assert await ask(home, ANN, "which table?") == "tool said: table = by the window"
         assert await ask(home, BEE, "which table?") == "tool said: Nothing is known about table."
-        manager = app.memory_of(home.settings, home.tenants, home.redis_url)
+        manager = assembly.memory_of(home.settings, home.tenants, home.redis_url)
         session = await manager.get_or_create_session_context("shop", f"line:{ANN}")
         await manager.close()
     actions = [line["metadata"]["actions"] for line in session.history if "actions" in line.get("metadata", {})]
@@ -60,7 +60,7 @@ async def test_a_taught_procedure_goes_into_the_prompt_where_it_fits_and_its_use
     tmp_path: Path, redis_url: str
 ) -> None:
     async with house(tmp_path, redis_url, {"shop": shop()}, llm_key=LLM_KEY) as home:
-        manager = app.memory_of(home.settings, home.tenants, home.redis_url)
+        manager = assembly.memory_of(home.settings, home.tenants, home.redis_url)
         await manager.teach("shop", "when a customer asks for delivery, ask for the postcode first")
         await manager.remember("shop", f"line:{ANN}", key="wifi", value="1234", scope="global")
         await ask(home, ANN, "do you do delivery?")
@@ -80,7 +80,7 @@ async def test_a_taught_procedure_goes_into_the_prompt_where_it_fits_and_its_use
 async def test_a_stateless_agent_is_told_nothing_and_has_no_tools(tmp_path: Path, redis_url: str) -> None:
     stateless = shop(agents={"default": {"instructions": "Be kind.", "conversation_memory": False}})
     async with house(tmp_path, redis_url, {"shop": stateless}, llm_key=LLM_KEY) as home:
-        manager = app.memory_of(home.settings, home.tenants, home.redis_url)
+        manager = assembly.memory_of(home.settings, home.tenants, home.redis_url)
         await manager.remember("shop", f"line:{ANN}", key="city", value="Chiang Mai")
         await manager.close()
         await ask(home, ANN, "hello there, where do I live?")

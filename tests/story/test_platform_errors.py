@@ -7,7 +7,7 @@ from pathlib import Path
 
 import aiohttp
 
-from gateway import app
+from gateway import assembly
 from gateway.dead_letters import DeadLetters
 from gateway.inbox.redis import RedisInbox
 from tests.house import ADMIN_KEY, House, house, shop
@@ -27,7 +27,7 @@ async def channels_of(home: House) -> dict[str, tuple[str, str | None]]:
 
 
 async def reasons(home: House) -> list[str]:
-    client = app.inbox_client(home.settings, home.redis_url)
+    client = assembly.inbox_client(home.settings, home.redis_url)
     inbox = RedisInbox(client, "test")
     letters = await DeadLetters(client, inbox).list("shop")
     await inbox.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gateway import app
+from gateway import assembly
 from gateway.adapters.terminal import answers
 from gateway.inbox.base import Policy
 from gateway.inbox.redis import RedisInbox
@@ -75,7 +75,7 @@ async def test_telegram_shows_them_and_links_what_it_can_not_fetch(tmp_path: Pat
 
 async def test_the_terminal_tells_them(tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url, {"shop": bakery()}) as home:
-        client = app.inbox_client(home.settings, redis_url)
+        client = assembly.inbox_client(home.settings, redis_url)
         inbox = RedisInbox(client, "terminal")
         message = InboundMessage(
             tenant="shop",
@@ -85,7 +85,7 @@ async def test_the_terminal_tells_them(tmp_path: Path, redis_url: str) -> None:
             user_id="terminal:ann",
             chat_id="ann",
             text=PARKING,
-            received_at=app.utc_now().timestamp(),
+            received_at=assembly.utc_now().timestamp(),
         )
         await inbox.put([(message, Policy())])
         line = None

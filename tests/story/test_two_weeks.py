@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway import app
+from gateway import app, assembly
 from gateway.prompt import RULES
 from memory.models import LongTermMemory
 from tests.house import LLM_KEY, House, house, shop
@@ -66,7 +66,7 @@ async def cleanup(home: House, clock: Clock) -> int:
 
 
 async def known(home: House, clock: Clock) -> LongTermMemory:
-    manager = app.memory_of(home.settings, home.tenants, home.redis_url, clock=clock)
+    manager = assembly.memory_of(home.settings, home.tenants, home.redis_url, clock=clock)
     memory = await manager.longterm.load("shop", HER)
     await manager.close()
     assert memory is not None
@@ -105,7 +105,7 @@ async def test_the_last_prompt_holds_the_right_facts_and_no_stale_one(
         assert await cleanup(home, clock) == 1
         assert [episode.understood for episode in (await known(home, clock)).episodes] == [manner == "well"]
 
-        manager = app.memory_of(home.settings, home.tenants, home.redis_url, clock=clock)
+        manager = assembly.memory_of(home.settings, home.tenants, home.redis_url, clock=clock)
         await manager.merge_users("shop", f"telegram:{CHAT}", HER)
         await manager.close()
         await home.telegram_says(CHAT, "ตอนนี้เปลี่ยนเป็นเบอร์ 39 แล้วค่ะ")

@@ -1,0 +1,202 @@
+"""The parts that processes are put together from: memory, senders, the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from redis.asyncio import Redis
+
+from config.settings import Settings
+from config.tenants import Tenants
+from gateway.adapters.base import Sender
+from gateway.channel_states import ChannelStates
+from gateway.inbox.base import Inbox
+from gateway.ledger import Ledger
+from memory.config import MemoryConfig, MemoryRules
+from memory.keys import DEFAULT_AGENT
+from memory.redis_client import connect
+
+if TYPE_CHECKING:
+    from gateway.media import Fetcher
+    from gateway.patience import Holder, Times
+    from gateway.turn import Turn
+    from memory.memory_manager import MemoryManager
+
+Clock = Callable[[], datetime]  # aware times
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def memory_config(settings: Settings, redis_url: str | None) -> MemoryConfig:
+    return MemoryConfig(
+        redis_url=redis_url,
+        redis_cluster=settings.redis_cluster,
+        sm_ttl=settings.memory_ttl_min * 60,
+        max_turns=settings.memory_max_turns,
+        max_conversations=settings.memory_max_conversations,
+        lm_base_path=settings.data_dir / "longterm",
+        lm_compression=settings.lm_compression,
+        max_events_per_user=settings.lm_max_events,
+        event_retention_days=settings.lm_retention_days,
+        importance_threshold=settings.importance_threshold,
+        transcripts_path=settings.data_dir / "transcripts",
+        openrouter_api_key=settings.openrouter_api_key,
+        openrouter_model=settings.openrouter_model,
+        openrouter_base_url=settings.openrouter_base_url,
+    )
+
+
+def inbox_client(settings: Settings, redis_url: str) -> Redis:
+    """Without the library's own retries: what may be repeated after a lost answer, the inbox decides."""
+    return connect(redis_url, cluster=settings.redis_cluster, retries=0)
+
+
+def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRules]:
+    """A tenant's own rules for its sessions; the environment's for one that is not configured."""
+
+    def rules(tenant_id: str) -> MemoryRules:
+        tenant = tenants.get(tenant_id)
+        if tenant is None:
+            return config.rules
+        own = tenant.memory
+        return MemoryRules(
+            sm_ttl=own.sm_ttl,
+            max_turns=own.max_turns,
+            importance_threshold=own.importance_threshold,
+            max_events_per_user=own.max_events_per_user,
+            event_retention_days=own.event_retention_days,
+        )
+
+    return rules
+
+
+def memory_of(settings: Settings, tenants: Tenants, redis_url: str | None, *, clock: Clock = utc_now) -> MemoryManager:
+    """Over Redis, or with sessions in this process where no URL is given."""
+    from memory.memory_manager import MemoryManager
+    from memory.parts import reader
+    from processors.llm import Access
+    from processors.openrouter import OpenRouter
+
+    config = memory_config(settings, redis_url)
+    model = OpenRouter()
+
+    def model_of(tenant_id: str) -> tuple[OpenRouter, Access]:
+        from gateway.responder import access_of  # when a session ends; the HTTP side never does
+
+        tenant = tenants.get(tenant_id)
+        agent = tenant.agent(DEFAULT_AGENT) if tenant else None
+        access = access_of(tenant, agent) if tenant and agent else Access(api_key=None)
+        return model, access
+
+    return MemoryManager(
+        config, rules=rules_of(tenants, config), read_session=reader(model_of), model=model, clock=clock
+    )
+
+
+def senders_of(settings: Settings, stack: AsyncExitStack) -> dict[str, Sender]:
+    """The platforms' senders; their SDKs are loaded when first used."""
+    from gateway.adapters.line_sender import LineSender
+    from gateway.adapters.telegram_sender import TelegramSender
+
+    senders: dict[str, Sender] = {"line": LineSender(settings), "telegram": TelegramSender(settings)}
+    for sender in senders.values():
+        stack.push_async_callback(sender.close)
+    return senders
+
+
+def fetchers_of(settings: Settings, senders: Mapping[str, Sender]) -> dict[str, Fetcher]:
+    """The ways to what customers send besides words, where the platform's sender is at hand."""
+    from gateway.adapters.downloads import LineContent, TelegramFiles
+    from gateway.adapters.line_sender import LineSender
+    from gateway.adapters.telegram_sender import TelegramSender
+
+    fetchers: dict[str, Fetcher] = {}
+    if isinstance(line := senders.get("line"), LineSender):
+        fetchers["line"] = LineContent(settings, line)
+    if isinstance(telegram := senders.get("telegram"), TelegramSender):
+        fetchers["telegram"] = TelegramFiles(settings, telegram)
+    return fetchers
+
+
+def turn_of(
+    settings: Settings,
+    tenants: Tenants,
+    inbox: Inbox,
+    manager: MemoryManager,
+    senders: Mapping[str, Sender],
+    states: ChannelStates,
+    stack: AsyncExitStack,
+    holders: Mapping[str, Holder],
+    *,
+    client: Redis | None = None,
+    ledger: Ledger | None = None,
+    times: Times | None = None,
+    clock: Clock = utc_now,
+) -> Turn:
+    from gateway.commands import Commands
+    from gateway.events import Events
+    from gateway.forgetting import Forgetting
+    from gateway.media import Media
+    from gateway.patience import Presses, Times
+    from gateway.per_tenant import PerTenant
+    from gateway.rate_limit import RateLimit
+    from gateway.reach import Reach
+    from gateway.responder import Responder
+    from gateway.staff_desk import StaffDesk
+    from gateway.takeover import Takeover
+    from gateway.turn import Turn
+    from processors.event_processor import EventProcessor
+    from processors.hearing import Hearing
+    from processors.models import EventType
+    from processors.openrouter import OpenRouter
+
+    model = OpenRouter()
+    stack.push_async_callback(model.close)
+    processors = PerTenant(
+        lambda tenant: EventProcessor(
+            llm=model,
+            keywords={EventType(kind): words for kind, words in tenant.keywords.items()},
+            timezone=tenant.timezone,
+        )
+    )
+    desk = StaffDesk(inbox, client, states)
+    responder = Responder(model, processors)
+    reach = Reach(client) if client else None
+    events = Events(manager, processors, reach)
+    hearing = Hearing()
+    fetchers = fetchers_of(settings, senders)
+    stack.push_async_callback(hearing.close)
+    for fetcher in fetchers.values():
+        stack.push_async_callback(fetcher.close)
+    turn = Turn(
+        tenant_of=tenants.get,
+        inbox=inbox,
+        senders=senders,
+        states=states,
+        responder=responder,
+        processors=processors,
+        events=events,
+        media=Media(fetchers, manager.media, hearing),
+        settlers=[
+            desk,
+            events,
+            *([RateLimit(client)] if client else []),
+            Presses(),
+            Takeover(desk, processors, responder),
+            Commands(manager, Forgetting(manager, inbox, client)),
+        ],
+        holders=holders,
+        ledger=ledger,
+        reach=reach,
+        times=times or Times(),
+        manager=manager,
+        enable_memory=settings.enable_memory,
+        clock=clock,
+    )
+    stack.push_async_callback(turn.close)
+    return turn

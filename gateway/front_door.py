@@ -1,0 +1,128 @@
+"""The HTTP side, put together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from config.settings import Settings
+from config.tenants import Tenants
+from gateway.adapters.line import LineReceiver
+from gateway.adapters.telegram import TelegramReceiver
+from gateway.assembly import Clock, inbox_client, memory_of, senders_of, turn_of, utc_now
+from gateway.bot_ids import BotIds
+from gateway.bot_names import BotNames
+from gateway.channel_gauges import ChannelGauges
+from gateway.channel_states import ChannelStates
+from gateway.errors import InboxUnavailable
+from gateway.inbox.away import RECENT, SafeInbox
+from gateway.inbox.base import Inbox
+from gateway.inbox.redis import RedisInbox
+from gateway.inbox.spool import MOST, Spool
+from gateway.intake import Intake
+from gateway.ledger import Ledger, Month
+from gateway.metrics import Metrics
+from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
+
+if TYPE_CHECKING:
+    from gateway.turn import Turn
+
+
+class Door:
+    """The HTTP side: webhooks take the short way, everything else goes to the API."""
+
+    def __init__(self, webhooks: Webhooks, api: Any) -> None:
+        self._webhooks = webhooks
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/webhooks/"):
+            await self._webhooks(scope, receive, send)
+        else:
+            if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
+                scope = {**scope, "path": scope["path"].rstrip("/")}
+            await self._api(scope, receive, send)
+
+
+@asynccontextmanager
+async def door(
+    settings: Settings,
+    tenants: Tenants,
+    redis_url: str,
+    admin_key: str,
+    *,
+    clock: Clock = utc_now,
+    spool_holds: int = MOST,
+    recent: float = RECENT,
+) -> AsyncIterator[Door]:
+    """The ASGI application of `serve`. It loads no platform's SDK as long as the inbox can be reached. `spool_holds`
+    messages at the most while it can't; see SafeInbox for `recent`."""
+    from gateway.fallback import Fallback
+    from gateway.routes import api
+    from gateway.routes.auth import Keys
+
+    client = inbox_client(settings, redis_url)
+    inbox = RedisInbox(client, "serve")
+    manager = memory_of(settings, tenants, redis_url, clock=clock)
+    metrics = Metrics()
+    names, states = BotNames(client, tenants), ChannelStates(client)
+    bot_ids, ledger = BotIds(client, tenants), Ledger(client, clock=clock)
+    gauges = ChannelGauges(metrics.registry, tenants, states, ledger)
+
+    def turn_over(own: Inbox, stack: AsyncExitStack) -> Turn:
+        minimal = memory_of(settings, tenants, None, clock=clock)
+        stack.push_async_callback(minimal.close)
+        senders = senders_of(settings, stack)
+        return turn_of(settings, tenants, own, minimal, senders, states, stack, {}, clock=clock)
+
+    fallback = Fallback(turn_over, settings.shutdown_grace)
+    spool = Spool(settings.data_dir / "spool", spool_holds)
+    safe = SafeInbox(inbox, spool, fallback.take, manager.rejoin, recent=recent)
+
+    async def ready() -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(2):
+                depth = await inbox.depth()
+        except (InboxUnavailable, TimeoutError) as error:
+            spooled = {"spooled": await safe.spooled(), "spool_holds": spool_holds}
+            state = "degraded" if spooled["spooled"] < spool_holds else "down"
+            return {"status": state, "redis": str(error) or "no answer", **spooled}
+        waiting = {"ready": depth.ready, "due": depth.due, "leased": depth.leased, "dead": depth.dead}
+        channels = await gauges.troubled()
+        return {"status": "ok", "queue": waiting, "tenants": len(tenants.all()), "channels": channels}
+
+    async def months(ids: Iterable[str]) -> dict[tuple[str, str], Month]:
+        return await ledger.all(filter(None, map(tenants.get, ids)))
+
+    webhooks = Webhooks(
+        tenant_of=tenants.get,
+        receivers={"line": LineReceiver(), "telegram": TelegramReceiver(names.of)},
+        intake=Intake(safe, metrics),
+        metrics=metrics,
+        bot_ids=bot_ids,
+        states=states,
+        clock=lambda: clock().timestamp(),
+    )
+    application = api.build(
+        keys=Keys(admin_key, tenants.all),
+        metrics=metrics,
+        ready=ready,
+        statuses=tenants.status,
+        states=states.of,
+        months=months,
+        measure=gauges.measure,
+        version=version("chat-chat"),
+    )
+    stop = asyncio.Event()
+    beside = [asyncio.create_task(one.watch(stop)) for one in (safe, names, bot_ids)]
+    try:
+        yield Door(webhooks, application)
+    finally:
+        stop.set()
+        await fallback.close()
+        await asyncio.gather(*beside)
+        await manager.close()
+        await inbox.close()

@@ -69,3 +69,18 @@ set_up() {
     fi
     exec 9<&-
 }
+
+# system_program PROGRAM PACKAGE…: a program of the system's that tests need. Without root it is named, and its tests
+# are skipped.
+system_program() {
+    local program=$1
+    shift
+    command -v "$program" >/dev/null && return
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        say "$program is missing, so its tests are skipped: run 'sudo apt-get install $*' to have them."
+        return
+    fi
+    say "Installing $* …"
+    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "$@"; } \
+        >.venv/system.log 2>&1 </dev/null || fail "$* could not be installed (all of it: $PWD/.venv/system.log)."
+}

@@ -36,7 +36,7 @@ from gateway.pacing import Limit
 from memory.short_term import lua
 
 INDEX = "cc:i:{0}"
-SCRIPTS = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold")
+SCRIPTS = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth")
 BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
 
 
@@ -162,23 +162,8 @@ class RedisInbox:
         await self._redis.blpop([f"{INDEX}:wake"], timeout=BLOCK)
 
     async def depth(self) -> Depth:
-        with _mapped():
-            listed: Any = await self._redis.lrange(f"{INDEX}:tenants", 0, -1)
-            graves: Any = await self._redis.smembers(f"{INDEX}:graves")
-            tenants = set(listed)
-            pipe: Any = self._redis.pipeline(transaction=False)
-            pipe.zcard(f"{INDEX}:due").zcard(f"{INDEX}:lease").time()
-            for tenant in tenants:
-                key = f"{INDEX}:ready:{tenant.decode()}"
-                pipe.zcard(key).zrange(key, 0, 0, withscores=True)
-            for tenant in graves:
-                pipe.xlen(dead_key(tenant.decode()))
-            due, leased, (seconds, micros), *rest = await pipe.execute()
-        per_tenant, dead = rest[: 2 * len(tenants)], rest[2 * len(tenants) :]
-        now = seconds * 1000 + micros // 1000
-        since = [row[0][1] for row in per_tenant[1::2] if row]
-        oldest = (now - min(since)) / 1000 if since else 0.0
-        return Depth(sum(per_tenant[::2]), due, leased, sum(dead), oldest)
+        *counts, oldest_ms = await self._run("depth", [INDEX])
+        return Depth(*counts, oldest_ms / 1000)
 
     async def close(self) -> None:
         if self._waking is not None:

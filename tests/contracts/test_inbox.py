@@ -242,6 +242,28 @@ async def test_what_kills_every_worker_is_buried_by_the_queue_itself(make_inbox:
     assert (await inbox.depth()).dead == 1
 
 
+async def test_what_changes_its_place_while_it_is_counted_is_counted_once(make_inbox: MakeInbox) -> None:
+    worker, looker = await make_inbox("1"), await make_inbox("2")
+    await worker.put([(message("e1"), AT_ONCE)])
+    working = True
+
+    async def work() -> None:
+        nonlocal working
+        for _ in range(300):
+            await worker.fail(await claim_one(worker), 0, counted=False)
+            await asyncio.sleep(0)
+        working = False
+
+    counts = set()
+    task = asyncio.create_task(work())
+    while working:
+        depth = await looker.depth()
+        counts.add(depth.ready + depth.due + depth.leased)
+        await asyncio.sleep(0)
+    await task
+    assert counts == {1}
+
+
 async def test_the_session_is_written_with_the_end_of_the_turn(make_inbox: MakeInbox) -> None:
     inbox = await make_inbox()
     await inbox.put([(message("e1"), AT_ONCE)])

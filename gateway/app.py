@@ -170,12 +170,15 @@ async def tidy(
 ) -> AsyncIterator[Cleanup]:
     """The clean-up, for `chat-chat cleanup` and the schedule of `run`."""
     from gateway.cleanup import Cleanup
+    from gateway.departed import Departed
+    from gateway.inbox.spool import Spool
 
     client = inbox_client(settings, redis_url)
     manager = memory_of(settings, tenants, redis_url, clock=clock)
     inbox = RedisInbox(client, "cleanup")
     try:
-        yield Cleanup(client, tenants, manager, DeadLetters(client, inbox))
+        spool, departed = Spool(settings.data_dir / "spool"), Departed(settings.data_dir)
+        yield Cleanup(client, tenants, manager, DeadLetters(client, inbox), spool, departed, clock)
     finally:
         await manager.close()
         await inbox.close()

@@ -57,12 +57,15 @@ def inbox_client(settings: Settings, redis_url: str) -> Redis:
 
 
 def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRules]:
-    """A tenant's own rules for its sessions; the environment's for one that is not configured."""
+    """A tenant's own rules for its sessions; the environment's for one that is not configured. While its file can't be
+    read, nobody knows how long it keeps events: then none is removed."""
 
     def rules(tenant_id: str) -> MemoryRules:
         tenant = tenants.get(tenant_id)
         if tenant is None:
-            return config.rules
+            unread = any(status.id == tenant_id for status in tenants.status())
+            keep_all = {"max_events_per_user": 1_000_000_000, "event_retention_days": 36_500}
+            return config.rules.model_copy(update=keep_all if unread else {})
         own = tenant.memory
         return MemoryRules(
             sm_ttl=own.sm_ttl,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 
 from redis.asyncio import Redis
 from redis.exceptions import LockError
 
-from config.tenants import Tenants
+from config.tenants import Memory, Tenants
 from gateway.dead_letters import DeadLetters
+from gateway.departed import Departed
+from gateway.inbox.spool import Spool
 from memory import keys
 from memory.errors import MemoryFault
 from memory.memory_manager import MemoryManager
@@ -29,6 +33,8 @@ class Report:
     dead_letters: int  # removed
     media_files: int = 0  # removed
     facts: int = 0  # faded and removed, or to be removed
+    events: int = 0  # removed
+    spool_files: int = 0  # unreadable and removed
     elsewhere: bool = False  # another clean-up is at work: nothing was done
 
     def lines(self, *, dry_run: bool = False) -> list[str]:
@@ -43,17 +49,31 @@ class Report:
             f"{self.sessions} sessions ended",
             f"{self.transcript_messages} messages of transcripts removed",
             f"{self.media_files} media files removed",
+            f"{self.events} events removed",
             f"{self.facts} faded facts put into the archive",
             f"{self.dead_letters} dead letters removed",
+            f"{self.spool_files} unreadable files of the spool removed",
         ]
 
 
 class Cleanup:
-    def __init__(self, client: Redis, tenants: Tenants, manager: MemoryManager, letters: DeadLetters) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        tenants: Tenants,
+        manager: MemoryManager,
+        letters: DeadLetters,
+        spool: Spool,
+        departed: Departed,
+        clock: Callable[[], datetime],
+    ) -> None:
         self._redis = client
         self._tenants = tenants
         self._manager = manager
         self._letters = letters
+        self._spool = spool
+        self._departed = departed
+        self._clock = clock
         self._pruned: dict[str, date] = {}  # it looks at everybody: once a day is enough
 
     async def run(self, tenant: str | None = None, *, dry_run: bool = False) -> Report:
@@ -66,24 +86,46 @@ class Cleanup:
             return Report(0, 0, 0, elsewhere=True)
         try:
             sessions = await self._manager.cleanup_expired_sessions(tenant)
-            said = media = dead = faded = 0
-            today = datetime.now(UTC).date()
-            for one in self._tenants.all():
-                if tenant is None or one.id == tenant:
-                    said += await self._manager.prune_transcripts(one.id, one.memory.transcript_retention_days)
-                    try:
-                        media += await self._manager.prune_media(one.id, one.memory.transcript_retention_days)
-                    except MemoryFault as error:
-                        log.error("retention of media waits: %s", error)
-                    if self._pruned.get(one.id) != today:
-                        self._pruned[one.id] = today
-                        faded += await self._manager.prune_all(one.id)
+            said = media = dead = faded = aged = 0
+            now = self._clock()
+            for shop, days in (await self._kept_for(now)).items():
+                if tenant not in (None, shop):
+                    continue
+                said += await self._manager.prune_transcripts(shop, days)
+                try:
+                    media += await self._manager.prune_media(shop, days)
+                except MemoryFault as error:
+                    log.error("retention of media waits: %s", error)
+                if self._pruned.get(shop) != now.date():
+                    self._pruned[shop] = now.date()
+                    aged += await self._age(shop, now)
+                    faded += await self._manager.prune_all(shop)
             for name in sorted(await self._letters.tenants()):  # also of tenants that are gone
                 if tenant in (None, name):
-                    dead += await self._letters.trim(name, datetime.now(UTC))
-            return Report(sessions, said, dead, media, faded)
+                    dead += await self._letters.trim(name, now)
+            broken = 0 if tenant else await asyncio.to_thread(self._spool.expire_broken, now.timestamp())
+            return Report(sessions, said, dead, media, faded, aged, broken)
         finally:
             with suppress(
                 LockError
             ):  # it took longer than the lock lasts: whoever has it now does the same, harmlessly
                 await lock.release()
+
+    async def _kept_for(self, now: datetime) -> dict[str, int]:
+        """How many days a tenant's transcripts and media are kept. For those whose file is gone for good the defaults
+        count, and for their events the environment's days; for one whose file can't be read nothing does: it may say
+        more."""
+        kept = {one.id: one.memory.transcript_retention_days for one in self._tenants.all()}
+        present = {status.id for status in self._tenants.status()}
+        gone = await asyncio.to_thread(self._departed.for_good, present, now)
+        return kept | dict.fromkeys(gone, Memory().transcript_retention_days)
+
+    async def _age(self, tenant: str, now: datetime) -> int:
+        """Retention for those as well who never come back, whose sessions end no more; how many events went."""
+        removed = 0
+        async for user in self._manager.longterm.users(tenant):
+            try:
+                removed += await self._manager.longterm.compact(tenant, user, now)
+            except MemoryFault as error:
+                log.error("retention of events waits: %s", error)
+        return removed

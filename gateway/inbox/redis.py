@@ -19,6 +19,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from gateway.errors import InboxUnavailable
 from gateway.inbox.base import (
+    ALIAS_FOR,
     LONGEST_BATCH,
     SEEN_FOR,
     Claim,
@@ -68,7 +69,7 @@ class RedisInbox:
         return list(await self._putting(messages))
 
     async def _put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
-        arguments: list[Any] = [INDEX, SEEN_FOR]
+        arguments: list[Any] = [INDEX, SEEN_FOR, ALIAS_FOR]
         for message, policy in messages:
             entry = message.lane.replace("\n", " ").encode("utf-8", "replace") + b"\n" + encode(message)
             arguments += [
@@ -142,6 +143,10 @@ class RedisInbox:
     async def park(self, claim: Claim, outbox: bytes, pause: float) -> bool:
         return await self._give_back(claim, pause, False, "", 1, outbox)
 
+    async def move(self, claim: Claim, to: str) -> bool:
+        origin = name_of(claim.messages[0])
+        return bool(await self._run("move", [INDEX, claim.conversation, claim.token, origin, to, ALIAS_FOR]))
+
     async def _give_back(self, claim: Claim, pause: float, counted: bool, *rest: Any) -> bool:
         arguments = [INDEX, claim.conversation, claim.token, max(0, int(pause * 1000)), int(not counted), *rest]
         return bool(await self._run("fail", arguments))
@@ -162,8 +167,8 @@ class RedisInbox:
         await self._redis.blpop([f"{INDEX}:wake"], timeout=BLOCK)
 
     async def depth(self) -> Depth:
-        *counts, oldest_ms = await self._run("depth", [INDEX])
-        return Depth(*counts, oldest_ms / 1000)
+        ready, due, leased, dead, oldest_ms = await self._run("depth", [INDEX])
+        return Depth(ready, due, leased, dead, oldest_ms / 1000)
 
     async def close(self) -> None:
         if self._waking is not None:

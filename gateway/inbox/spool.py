@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 BEGUN = "begun"  # in a message's `extra`: an answer to it was under way when the process that made it ended
 OLD_DRAFT = 3600.0  # seconds
+BROKEN = ".broken"  # what a file that can't be read ends with
+BROKEN_FOR = 30 * 86_400.0  # seconds for which it is kept for an operator to look at
 MOST = 20_000  # files: beyond that the platforms are asked to wait
 
 
@@ -171,6 +173,19 @@ class Spool:
         others = self.folder.glob(f"{entry.conversation}-*.json")
         return any(_order_in(path) < entry.spooled.order for path in others if path != entry.path)
 
+    def expire_broken(self, now: float) -> int:
+        """Removes what could not be read and has been set aside for 30 days; how many files. `now` in seconds since
+        1970."""
+        removed = 0
+        for path in list(self.folder.glob(f"*{BROKEN}")):
+            with suppress(FileNotFoundError):
+                # Renaming leaves a file's own times alone but for the last: that is when it was set aside.
+                if now - path.stat().st_ctime >= BROKEN_FOR:
+                    path.unlink()
+                    log.warning("a spooled message that could not be read is removed after 30 days: %s", path.name)
+                    removed += 1
+        return removed
+
     def _keep(self, spooled: Spooled) -> Entry | None:
         name = f"{_hash(name_of(spooled.message))}-{_hash(event_of(spooled.message))}"
         path = self.folder / f"{name}.json"
@@ -210,7 +225,7 @@ class Spool:
             return None
         except msgspec.DecodeError:
             log.error("a spooled message can't be read and is set aside: %s", path.name)
-            path.rename(path.with_suffix(".broken"))
+            path.rename(path.with_suffix(BROKEN))
             os.close(lock)
             return None
 

@@ -144,6 +144,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     media: tuple[Media, ...] = ()  # shown below the text
     by_shop: bool = False  # the shop's own words: pictures in them may come from any host
     actions: tuple[dict[str, Any], ...] = ()  # what the model did before it answered: tool, arguments, result
+    cut: bool = False  # the customer ended it before it was whole
     before: tuple[Answer, ...] = ()  # earlier answers that the customer still waits for, oldest first
 
 

@@ -34,6 +34,8 @@ def said(messages: Sequence[InboundMessage], outbox: Outbox, now: datetime, staf
         metadata: dict[str, Any] = {"by": "staff"} if staff_said else {}
         if outbox.answer.actions:
             metadata["actions"] = list(outbox.answer.actions)
+        if outbox.answer.cut:
+            metadata["cut"] = True
         if outbox.message_ids:
             metadata["platform_ids"] = list(outbox.message_ids)
         if metadata:

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from config.tenants import Agent, Attachment, Faq, Tenant
 from gateway import prompt
+from gateway.adapters.base import Watch
 from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
 from gateway.media import TOO_LARGE, UNREAD
@@ -19,7 +20,7 @@ from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, S
 from gateway.opening import opening
 from gateway.per_tenant import PerTenant
 from gateway.texts import Tongue, fresh, text, wordings
-from gateway.tools import Toolbox, converse
+from gateway.tools import CUT, Toolbox, converse
 from processors.event_processor import EventProcessor
 from processors.faq import FaqIndex, Match
 from processors.language import detect
@@ -78,6 +79,7 @@ class Question:
     hurried: bool = False  # too many wait: no language model is asked
     images: Sequence[str] = ()  # data URIs, for an agent whose model can see
     tools: Toolbox | None = None
+    watch: Watch | None = None  # sees the model's answer while it grows
 
     @property
     def text(self) -> str:
@@ -171,8 +173,16 @@ class Responder:
             temperature=question.agent.temperature,
             session_id=question.session_id,  # the same provider again, which has the beginning in its cache
         )
-        completion, actions = await converse(self._model, request, question.tools, question.agent.max_tool_rounds)
-        return Answer(completion.text, model=completion.model, provider=completion.provider, actions=tuple(actions))
+        completion, actions = await converse(
+            self._model, request, question.tools, question.agent.max_tool_rounds, question.watch
+        )
+        return Answer(
+            completion.text,
+            model=completion.model,
+            provider=completion.provider,
+            actions=tuple(actions),
+            cut=completion.finish_reason == CUT,
+        )
 
     def _by_rules(self, question: Question, event: MemoryEvent, faq: FaqIndex, words: str) -> Answer:
         """What can be said honestly without knowing more: nothing here confirms an order or promises a time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from gateway.adapters.base import Watch
 from memory.errors import MemoryFault
 from memory.facts import FactType
 from memory.keys import ConversationRef
@@ -18,11 +20,13 @@ from processors.llm import (
     ChatRequest,
     Completion,
     LLMBadAnswer,
+    LLMError,
     LLMRejected,
     LLMUnavailable,
     ToolCall,
 )
 
+CUT = "cut"  # a finish reason of ours: nobody was there any more to hear the rest
 _MOST_CALLS = 8  # of one round; what a model asks for beyond that is not done
 _LONGEST = 1000  # characters of a value, a key or a question
 _SHOWN = 4000  # characters of a result
@@ -145,13 +149,17 @@ class MemoryTools:
 
 
 async def converse(
-    model: ChatModel, request: ChatRequest, toolbox: Toolbox | None, rounds: int
+    model: ChatModel, request: ChatRequest, toolbox: Toolbox | None, rounds: int, watch: Watch | None = None
 ) -> tuple[Completion, list[dict[str, Any]]]:
     """The answer after at most `rounds` rounds of tool calls, and what was done: `tool`, `arguments`, `result` or
-    `error`. All of it within the request's one timeout. Raises LLMError."""
+    `error`. All of it within the request's one timeout. Raises LLMError.
+
+    With a `watch` each answer is streamed to it. Once it is gone the model's call is closed, no other is made, and
+    what was said so far is the answer, with CUT as its finish reason.
+    """
     actions: list[dict[str, Any]] = []
     if toolbox is None or rounds <= 0:
-        return await model.complete(request), actions
+        return await _asked(model, request, watch), actions
     deadline = time.monotonic() + request.access.timeout
     messages = list(request.messages)
     for left in range(rounds, -1, -1):
@@ -166,11 +174,11 @@ async def converse(
             tool_choice=None if left else "none",
         )
         try:
-            completion = await model.complete(asked)
+            completion = await _asked(model, asked, watch)
         except LLMRejected:
             if actions:
                 raise
-            return await model.complete(request), actions  # a model without tools
+            return await _asked(model, request, watch), actions  # a model without tools
         if not completion.tool_calls:
             return completion, actions
         calls = completion.tool_calls[:_MOST_CALLS]
@@ -184,6 +192,8 @@ async def converse(
                 ],
             }
         )
+        if watch is not None and completion.text:
+            watch.grew("")  # that was no part of the answer
         for one in calls:
             result = await toolbox.call(one)
             messages.append({"role": "tool", "tool_call_id": one.id, "content": result})
@@ -194,6 +204,39 @@ async def converse(
     if completion.text.strip():
         return completion, actions
     raise LLMBadAnswer("the language model called tools without end")
+
+
+async def _asked(model: ChatModel, request: ChatRequest, watch: Watch | None) -> Completion:
+    """One answer, streamed where somebody watches."""
+    if watch is None:
+        return await model.complete(request)
+    said: list[str] = []
+    if not watch.gone.is_set():
+        hearing = asyncio.create_task(_heard(model, request, watch, said))
+        leaving = asyncio.create_task(watch.gone.wait())
+        try:
+            await asyncio.wait({hearing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if hearing.done():
+                return hearing.result()
+        finally:
+            leaving.cancel()
+            hearing.cancel()
+            await asyncio.wait({hearing})  # the call is closed before anything else is done
+    return Completion("".join(said), request.access.model, finish_reason=CUT)
+
+
+async def _heard(model: ChatModel, request: ChatRequest, watch: Watch, said: list[str]) -> Completion:
+    try:
+        async for piece in model.stream(request):
+            if isinstance(piece, Completion):
+                return piece
+            said.append(piece)
+            watch.grew("".join(said))
+    except LLMError:
+        if said:
+            watch.grew("")  # somebody else answers
+        raise
+    raise LLMUnavailable("the language model's answer is not whole")
 
 
 def _text(value: Any) -> str | None:

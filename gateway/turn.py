@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -239,11 +240,15 @@ class Turn:
             hurried=moment.hurried,
             tools=minded.tools,
         )
-        thinking = asyncio.create_task(self._think(tenant, target_of(last)))
+        target = target_of(last)
+        thinking = asyncio.create_task(self._think(tenant, target))
+        watch = None if moment.hurried else self._senders[last.platform].watch(tenant, target)
         try:
-            answer = await self._responder.answer(question)
+            answer = await self._responder.answer(replace(question, watch=watch))
         finally:
             thinking.cancel()
+            if watch is not None:
+                await watch.close()
         self._minding.after(moment, minded, answered=answer.model is not None)
         if any("cut" in message.extra for message in moment.messages):
             answer = structs.replace(answer, text=f"{text('cut', moment.language, count=MAX_TEXT)}\n\n{answer.text}")

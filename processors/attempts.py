@@ -19,7 +19,7 @@ from processors.llm import (
     LLMUnauthorized,
     LLMUnavailable,
 )
-from processors.openrouter_errors import from_sdk
+from processors.openrouter_errors import from_http
 
 T = TypeVar("T")
 Call = Callable[[Access, dict[str, Any]], Awaitable[T]]
@@ -71,16 +71,16 @@ class Attempts:
 
     @asynccontextmanager
     async def watched(self, access: Access, *, under_way: bool = False) -> AsyncIterator[None]:
-        """Whatever the SDK raises leaves as LLMError, and the breaker hears how it went. What is `under_way` (a stream)
-        goes on whatever the breaker says by now."""
+        """Whatever the HTTP client raises leaves as LLMError, and the breaker hears how it went. What is `under_way` (a
+        stream) goes on whatever the breaker says by now."""
         breaker = self.breaker(access)
         if not under_way and (left := breaker.refused_for()) is not None:
             raise _Open(f"the language model is left alone for now: {breaker.reason}", left)
         try:
             try:
                 yield
-            except _sdk_errors() as error:
-                raise from_sdk(error) from None
+            except _http_errors() as error:
+                raise from_http(error) from None
         except LLMUnavailable as error:
             # A long Retry-After is the endpoint's own wish to be left alone.
             pause = error.retry_after if error.retry_after and error.retry_after > _LONG else None
@@ -111,10 +111,9 @@ class Attempts:
 
 
 @cache
-def _sdk_errors() -> tuple[type[Exception], ...]:
-    """What can come out of the SDK and what is under it. ValueError: JSON and Unicode errors in a stream."""
+def _http_errors() -> tuple[type[Exception], ...]:
+    """What can come out of the HTTP client and what is under it. ValueError: JSON and Unicode errors in a stream."""
     import aiohttp
     import httpx2
-    import openai
 
-    return (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError)
+    return (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError)

@@ -1,4 +1,4 @@
-"""How a structured answer is asked for, from the strictest way down, and which way works for which model.
+"""How an answer is asked for, a structured one from the strictest way down, and which way works for which model.
 
 0 STRICT  json_schema, strict, only providers that support it
 1 OBJECT  json_object, the schema in the prompt
@@ -19,11 +19,13 @@ _ASK = "Answer with one JSON object and nothing else: no prose, no code fence. I
 
 
 class Ladder:
-    """What this process learned: the rung that a model needs, the endpoints that refuse OpenRouter's own fields."""
+    """What this process learned: the rung that a model needs, the endpoints that refuse OpenRouter's own fields, the
+    models that are not streamed."""
 
     def __init__(self) -> None:
         self._rungs: dict[tuple[str, str], int] = {}
         self._plain: set[str] = set()
+        self._whole: set[tuple[str, str]] = set()
 
     def rung(self, access: Access) -> int:
         return self._rungs.get((access.base_url, access.model), STRICT)
@@ -36,6 +38,12 @@ class Ladder:
 
     def knows_no_extras(self, base_url: str) -> None:
         self._plain.add(base_url)
+
+    def never_streams(self, access: Access) -> bool:
+        return (access.base_url, access.model) in self._whole
+
+    def streams_never(self, access: Access) -> None:
+        self._whole.add((access.base_url, access.model))
 
 
 def request_body(

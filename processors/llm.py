@@ -122,6 +122,7 @@ class ChatModel(Protocol):
         """The whole answer. Raises LLMError, never anything of the HTTP library's."""
         ...
 
-    def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """The answer's text as it comes. Raises LLMError, also after some text."""
+    def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
+        """The answer's text in pieces as they come, and last the completion of it all; whoever stops listening ends the
+        call. Raises LLMError, also after some text."""
         ...

@@ -1,8 +1,8 @@
 """The language model over OpenRouter, or any endpoint that speaks OpenAI's chat completions.
 
-One SDK client a process; each call brings its own key and address. The SDK gives transport and errors; its typed
-layer is passed by, for it costs more CPU than everything else in a call. Retries are ours: the SDK knows nothing of a
-deadline for the whole call, nor of a 402 that passes.
+One pool of connections a process; each call brings its own key and address. The SDK gives the HTTP client; its layers
+above are passed by, for they cost more CPU than everything else in a call, and in a stream fifteen times as much for
+each piece. Retries are ours: the SDK knows nothing of a deadline for the whole call, nor of a 402 that passes.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from processors.llm import (
     ChatRequest,
     Completion,
     LLMBadAnswer,
+    LLMError,
     LLMUnavailable,
     ToolCall,
     Usage,
 )
 from processors.openrouter_errors import FormatRefused, from_body, from_finish, from_status
+from processors.streamed import Streamed, text_of
 from processors.structured import NotUsable, parse
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient
-    from openai import AsyncOpenAI
-    from openai._types import RequestOptions
+    from httpx2 import AsyncClient, Response
 
-_Chunks = AsyncGenerator[str, None]
+_Pieces = AsyncGenerator[str | Completion, None]
 
 _PATH = "/chat/completions"
 _HEADERS = {"X-OpenRouter-Title": "chat-chat"}
 _CONNECT = 5.0  # seconds
-_CLIENTS = 1000
 
 
 class OpenRouter:
@@ -62,64 +61,58 @@ class OpenRouter:
         self._clock = clock
         self._attempts = Attempts(clock, sleep, breaker_threshold, breaker_pause)
         self._ladder = Ladder()
-        self._client: AsyncOpenAI | None = None
-        self._http: AsyncClient | None = None  # the SDK's own, which `_client` uses too
-        self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
+        self._http: AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def warm(self) -> None:
         """Imports the SDK (in a thread) and makes the client, so that the first customer doesn't wait for it."""
         await asyncio.to_thread(_import_sdk)
-        self._base()
+        self._pool()
 
     async def close(self) -> None:
-        if self._client is not None and self._loop is asyncio.get_running_loop():
-            await self._client.close()
-        self._client = None
+        if self._http is not None and self._loop is asyncio.get_running_loop():
+            await self._http.aclose()
+        self._http = None
 
     async def complete(self, request: ChatRequest) -> Completion:
         breaker = self._attempts.breaker(request.access)
         try:
             async with asyncio.timeout(request.access.timeout):
                 if request.schema is None:
-                    return await self._plain(request)
+                    return await self._plain(request, self._clock() + request.access.timeout)
                 return await self._structured(request, request.schema)
         except TimeoutError:
             breaker.failed("timeout")
             raise LLMUnavailable(f"no answer from the language model in {request.access.timeout:g} s") from None
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
         breaker = self._attempts.breaker(request.access)
         deadline = self._clock() + request.access.timeout
-        body = request_body(request, stream=True, plain=self._ladder.is_plain(request.access.base_url))
         try:
             async with asyncio.timeout(request.access.timeout):
-                chunks, first = await self._attempts.retried(deadline, self._open, request.access, body)
+                pieces, piece = await self._begun(request, deadline)
         except TimeoutError:
             breaker.failed("timeout")
             raise LLMUnavailable(f"no answer from the language model in {request.access.timeout:g} s") from None
         try:
-            yield first
-            while True:
+            yield piece
+            while not isinstance(piece, Completion):
                 try:
                     async with (
                         asyncio.timeout(max(0.0, deadline - self._clock())),
                         self._attempts.watched(request.access, under_way=True),
                     ):
-                        text = await anext(chunks, None)
+                        piece = await anext(pieces)
                 except TimeoutError:
                     breaker.failed("timeout")
                     raise LLMUnavailable("the language model's answer stopped coming") from None
-                if text is None:
-                    break
-                yield text
+                yield piece
         finally:
-            await chunks.aclose()
+            await pieces.aclose()
 
     # -- one answer ----------------------------------------------------------------------------------------------
 
-    async def _plain(self, request: ChatRequest) -> Completion:
-        deadline = self._clock() + request.access.timeout
+    async def _plain(self, request: ChatRequest, deadline: float) -> Completion:
         url = request.access.base_url
         for plain in (self._ladder.is_plain(url), True):
             body = request_body(request, plain=plain)
@@ -165,12 +158,7 @@ class OpenRouter:
 
     async def _once(self, access: Access, body: dict[str, Any]) -> Completion:
         async with self._attempts.watched(access):
-            raw = await self._post(access, body)
-            try:
-                answer = orjson.loads(raw)
-            except orjson.JSONDecodeError:
-                raise LLMUnavailable("the language model's answer is not JSON") from None
-            return self._completion(access, answer)
+            return self._completion(access, _read(await self._post(access, body)))
 
     def _completion(self, access: Access, answer: Any) -> Completion:
         if not isinstance(answer, dict):
@@ -185,7 +173,7 @@ class OpenRouter:
         if choice.get("error"):
             raise from_body(choice["error"])
         reason = choice.get("finish_reason")
-        text = _text(choice.get("message"))
+        text = text_of(choice.get("message"))
         calls = _tool_calls(choice.get("message"))
         if not calls and (error := from_finish(reason, text)):
             raise error
@@ -196,101 +184,66 @@ class OpenRouter:
 
     # -- a stream ------------------------------------------------------------------------------------------------
 
-    async def _open(self, access: Access, body: dict[str, Any]) -> tuple[_Chunks, str]:
-        """The stream, up to its first text: until then it may be tried again."""
-        async with self._attempts.watched(access):
-            chunks = self._texts(access, body)
+    async def _begun(self, request: ChatRequest, deadline: float) -> tuple[_Pieces, str | Completion]:
+        """The stream and its first piece: until that came, it may be tried again. An endpoint that refuses to stream
+        is asked for the whole answer."""
+        access = request.access
+        while not self._ladder.never_streams(access):
+            plain = self._ladder.is_plain(access.base_url)
+            body = request_body(request, stream=True, plain=plain)
             try:
-                return chunks, await anext(chunks)
+                return await self._attempts.retried(deadline, self._open, access, body)
+            except FormatRefused as refused:
+                if not refused.unknown_field or plain:
+                    break
+                self._ladder.knows_no_extras(access.base_url)
+        pieces = _at_once(await self._plain(request, deadline))
+        self._ladder.streams_never(access)
+        return pieces, await anext(pieces)
+
+    async def _open(self, access: Access, body: dict[str, Any]) -> tuple[_Pieces, str | Completion]:
+        async with self._attempts.watched(access):
+            pieces = self._pieces(access, body)
+            try:
+                return pieces, await anext(pieces)
             except BaseException:
-                await chunks.aclose()
+                await pieces.aclose()
                 raise
 
-    async def _texts(self, access: Access, body: dict[str, Any]) -> _Chunks:
-        from openai import AsyncStream
-
-        client = self._for(access)
-        sse: Any = await client.post(
-            _PATH, cast_to=object, body=body, options=_options(access), stream=True, stream_cls=AsyncStream[object]
-        )
-        reason, some = None, False
-        try:
-            async for chunk in sse:
-                if not isinstance(chunk, dict):
-                    continue
-                if chunk.get("usage"):
-                    self._used(access, chunk)
-                choices = chunk.get("choices")
-                choice = choices[0] if isinstance(choices, list) and choices else {}
-                if choice.get("error"):
-                    raise from_body(choice["error"])
-                reason = choice.get("finish_reason") or reason
-                if text := _text(choice.get("delta")):
+    async def _pieces(self, access: Access, body: dict[str, Any]) -> _Pieces:
+        async with self._pool().stream("POST", **_call(access, body)) as response:
+            if not response.is_success:
+                raise _refusal(response, await response.aread())
+            if response.headers.get("content-type", "").startswith("application/json"):  # whole all the same
+                async for piece in _at_once(self._completion(access, _read(await response.aread()))):
+                    yield piece
+                return
+            streamed, some = Streamed(), False
+            async for data in response.aiter_bytes():
+                if text := streamed.take(data):
                     some = True
                     yield text
-        finally:
-            await sse.close()
-        if reason == "error":
-            raise LLMUnavailable("the language model broke off")
-        if reason is None and some:
+        answer = streamed.whole()
+        if answer["choices"][0]["finish_reason"] is None and some:
             # The connection may end in the middle of an answer without any sign but this one.
             raise LLMUnavailable("the language model's answer is not whole")
-        if not some:
-            raise from_finish(reason, "") or LLMUnavailable("the language model's answer is empty")
+        yield self._completion(access, answer)
 
     # -- the SDK -----------------------------------------------------------------------------------------------
 
     async def _post(self, access: Access, body: dict[str, Any]) -> bytes:
-        """The whole answer's body. Straight through the SDK's HTTP client: what the SDK adds to it, checks of a body
-        that we made ourselves, took half of a call's CPU."""
-        import httpx2
-
-        self._base()
-        assert self._http is not None
-        headers = {"Authorization": f"Bearer {access.api_key}", "Content-Type": "application/json", **_HEADERS}
-        try:
-            response = await self._http.post(
-                access.base_url.rstrip("/") + _PATH,
-                content=_encoded(body),
-                headers=headers,
-                timeout=_options(access)["timeout"],
-            )
-        except httpx2.TimeoutException:
-            raise LLMUnavailable("the language model did not answer in time") from None
-        except httpx2.TransportError:
-            raise LLMUnavailable("the language model can't be reached") from None
+        response = await self._pool().request("POST", **_call(access, body))
         if not response.is_success:
-            try:
-                said = orjson.loads(response.content)
-            except orjson.JSONDecodeError:
-                said = None
-            raise from_status(response.status_code, said, response.headers)
+            raise _refusal(response, response.content)
         return response.content
 
-    def _for(self, access: Access) -> AsyncOpenAI:
-        base = self._base()
-        name = (access.base_url, access.api_key or "")
-        if name not in self._clients:
-            if len(self._clients) >= _CLIENTS:
-                self._clients.clear()  # they are views on one pool: nothing to close
-            self._clients[name] = base.with_options(api_key=access.api_key, base_url=access.base_url)
-        return self._clients[name]
-
-    def _base(self) -> AsyncOpenAI:
+    def _pool(self) -> AsyncClient:
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop is not loop:  # a pool belongs to its loop
-            from openai import AsyncOpenAI, DefaultAioHttpClient
+        if self._http is None or self._loop is not loop:  # a pool belongs to its loop
+            from openai import DefaultAioHttpClient
 
-            self._http = DefaultAioHttpClient()
-            self._client = AsyncOpenAI(
-                api_key="given with each call",
-                http_client=self._http,
-                max_retries=0,
-                default_headers=_HEADERS,
-            )
-            self._loop = loop
-            self._clients.clear()
-        return self._client
+            self._http, self._loop = DefaultAioHttpClient(), loop
+        return self._http
 
     def _used(self, access: Access, answer: Mapping[str, Any]) -> Usage:
         told = answer.get("usage")
@@ -308,13 +261,6 @@ class OpenRouter:
         return usage
 
 
-def _text(message: Any) -> str:
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):  # some providers answer in parts
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
-    return content if isinstance(content, str) else ""
-
-
 def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
     calls = message.get("tool_calls") if isinstance(message, Mapping) else None
     out = []
@@ -327,10 +273,38 @@ def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
     return tuple(out)
 
 
-def _options(access: Access) -> RequestOptions:
+def _call(access: Access, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the HTTP client needs for a call."""
     import httpx2
 
-    return {"timeout": httpx2.Timeout(access.timeout, connect=min(_CONNECT, access.timeout))}
+    return {
+        "url": access.base_url.rstrip("/") + _PATH,
+        "content": _encoded(body),
+        "headers": {"Authorization": f"Bearer {access.api_key}", "Content-Type": "application/json", **_HEADERS},
+        "timeout": httpx2.Timeout(access.timeout, connect=min(_CONNECT, access.timeout)),
+    }
+
+
+def _read(raw: bytes) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise LLMUnavailable("the language model's answer is not JSON") from None
+
+
+def _refusal(response: Response, raw: bytes) -> LLMError:
+    try:
+        said = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        said = None
+    return from_status(response.status_code, said, response.headers)
+
+
+async def _at_once(completion: Completion) -> _Pieces:
+    """A whole answer as a stream."""
+    if completion.text:
+        yield completion.text
+    yield completion
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:

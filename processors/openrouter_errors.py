@@ -1,4 +1,4 @@
-"""OpenRouter's and the SDK's ways to fail, told as LLMError. Sources: the platform's documentation, OpenRouter 4."""
+"""OpenRouter's and HTTP's ways to fail, told as LLMError. Sources: the platform's documentation, OpenRouter 4."""
 
 from __future__ import annotations
 
@@ -34,20 +34,17 @@ class FormatRefused(LLMRejected):
     unknown_field = False  # the endpoint names a field that it doesn't know
 
 
-def from_sdk(error: BaseException) -> LLMError:
-    """Any exception out of an SDK call, the streaming part included. What it says never holds a key."""
-    import openai
+def from_http(error: BaseException) -> LLMError:
+    """Any exception out of the HTTP client or of reading what it brought, in a stream too. What it says never holds a
+    key."""
+    import httpx2
 
     if isinstance(error, LLMError):
         return error
-    if isinstance(error, openai.APITimeoutError):
+    if isinstance(error, httpx2.TimeoutException):
         return LLMUnavailable("the language model did not answer in time")
-    if isinstance(error, openai.APIConnectionError):
+    if isinstance(error, httpx2.ConnectError):
         return LLMUnavailable("the language model can't be reached")
-    if isinstance(error, openai.APIStatusError):
-        return from_status(error.status_code, error.body, error.response.headers)
-    if isinstance(error, openai.APIError):  # in the middle of a stream: the error object without a status
-        return from_body(error.body)
     if isinstance(error, json.JSONDecodeError):
         return LLMUnavailable("the language model's answer is not JSON")
     return LLMUnavailable(f"the connection to the language model broke: {type(error).__name__}")

@@ -96,15 +96,19 @@ async def test_answers_come_in_turn_then_from_the_function(llm: OpenRouterStandI
 
 
 async def test_tool_calls_come_whole_and_streamed(llm: OpenRouterStandIn, client: AsyncOpenAI) -> None:
-    call = {"id": "call_1", "type": "function", "function": {"name": "stock", "arguments": "{}"}}
+    call = {"id": "call_1", "type": "function", "function": {"name": "stock", "arguments": '{"size": "M"}'}}
     llm.answers(*[Said(tool_calls=(call,), finish_reason="tool_calls")] * 2)
     answer = await ask(client)
     assert answer.choices[0].message.tool_calls[0].function.name == "stock"
     seen: list[Any] = []
     await read(client, seen)
-    assert [c.choices[0].delta.tool_calls[0].id for c in seen if c.choices and c.choices[0].delta.tool_calls] == [
-        "call_1"
+    deltas = [c.choices[0].delta.tool_calls[0] for c in seen if c.choices and c.choices[0].delta.tool_calls]
+    assert [(one.index, one.id, one.function.name) for one in deltas] == [
+        (0, "call_1", "stock"),
+        (0, None, None),
+        (0, None, None),
     ]
+    assert "".join(one.function.arguments for one in deltas) == '{"size": "M"}'
 
 
 async def test_an_untold_model_fills_the_schema(llm: OpenRouterStandIn, client: AsyncOpenAI) -> None:

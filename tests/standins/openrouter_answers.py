@@ -159,11 +159,10 @@ class Completion:
                 else:
                     told = {"code": 502, "message": "Provider disconnected", "metadata": {"error_type": "provider"}}
                     choice = {"index": 0, "delta": {"content": ""}, "finish_reason": "error"}
-                    parts.append(_sse(self._frame("chat.completion.chunk", [choice], error=told)))
+                    parts += [self.said.pause, _sse(self._frame("chat.completion.chunk", [choice], error=told))]
                     return Answer(200, None, headers, "text/event-stream", parts)
         if self.said.tool_calls:
-            calls = [{**call, "index": place} for place, call in enumerate(self.said.tool_calls)]
-            parts.append(self._delta({"tool_calls": calls}))
+            parts += self._calls()
         parts += [self._delta({}, self.said.finish_reason), self._usage(), b"data: [DONE]\n\n"]
         return Answer(200, None, headers, "text/event-stream", parts)
 
@@ -175,6 +174,19 @@ class Completion:
                 if self.said.pause
                 else [self._delta({"content": piece})]
             )
+        return made
+
+    def _calls(self) -> list[bytes | float | None]:
+        # OpenRouter 4: OpenAI's shape: id and name come with a call's first delta, its arguments in pieces
+        made: list[bytes | float | None] = []
+        for index, call in enumerate(self.said.tool_calls):
+            wanted = call["function"]
+            first = {**call, "index": index, "function": {"name": wanted["name"], "arguments": ""}}
+            made.append(self._delta({"tool_calls": [first]}))
+            given = wanted["arguments"]
+            for at in range(0, len(given), self.chunk):
+                more = {"index": index, "function": {"arguments": given[at : at + self.chunk]}}
+                made += [self.said.pause, self._delta({"tool_calls": [more]})]
         return made
 
     def _delta(self, delta: dict[str, Json], reason: str | None = None) -> bytes:

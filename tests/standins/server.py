@@ -33,6 +33,7 @@ class StandIn:
         self._runner: web.AppRunner | None = None
         self._calls: dict[int, Recorded] = {}
         self._count = 0
+        self.hung_up = 0  # callers that left in the middle of a stream
         self._faults: list[Fault] = []
         self._news = asyncio.Condition()
 
@@ -266,7 +267,8 @@ class StandIn:
                     await asyncio.sleep(piece)
             await response.write_eof()
         except ConnectionResetError:  # the caller hung up: nothing more to say
-            pass
+            self.hung_up += 1
+            await self._tell()
         return response
 
     @staticmethod

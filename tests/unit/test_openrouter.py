@@ -13,6 +13,7 @@ from processors.ladder import OBJECT, request_body
 from processors.llm import (
     Access,
     ChatRequest,
+    Completion,
     LLMBadAnswer,
     LLMError,
     LLMNotConfigured,
@@ -87,7 +88,7 @@ def ask(standin: OpenRouterStandIn, schema: dict[str, Any] | None = None, **more
 
 
 async def heard(llm: OpenRouter, request: ChatRequest) -> list[str]:
-    return [text async for text in llm.stream(request)]
+    return [piece async for piece in llm.stream(request) if isinstance(piece, str)]
 
 
 async def test_a_completion_has_text_model_provider_and_cost(standin: OpenRouterStandIn) -> None:
@@ -98,7 +99,8 @@ async def test_a_completion_has_text_model_provider_and_cost(standin: OpenRouter
     assert answer.finish_reason == "stop"
     assert answer.usage.cost is not None
     assert used == [(answer.model, answer.usage)]
-    assert await heard(llm, ask(standin)) == ["echo: he", "llo"]
+    *pieces, whole = [piece async for piece in llm.stream(ask(standin))]
+    assert ("".join(map(str, pieces)), whole) == ("echo: hello", answer)
     assert [usage.completion_tokens for _, usage in used] == [answer.usage.completion_tokens] * 2
     await llm.close()
 
@@ -230,6 +232,7 @@ async def test_a_stream_is_tried_again_before_its_first_text(
 async def test_a_stream_that_breaks_after_some_text_says_so(
     standin: OpenRouterStandIn, llm: OpenRouter, shape: str
 ) -> None:
+    standin.answers(Said("echo: hello", pause=0.05))
     standin.next(broken(shape))
     stream = llm.stream(ask(standin))
     assert await anext(stream) == "echo: he"
@@ -257,16 +260,19 @@ async def test_a_stream_left_early_is_closed(standin: OpenRouterStandIn, llm: Op
 
 async def test_a_stream_under_way_goes_on_when_the_breaker_opens(standin: OpenRouterStandIn, waits: Waits) -> None:
     llm = OpenRouter(sleep=waits, breaker_threshold=4)
-    standin.answers("a long answer in several pieces")
+    standin.answers(Said("a long answer in several pieces", pause=0.05))
     stream = llm.stream(ask(standin))
     came = [await anext(stream)]
+    assert came == ["a long a"]
     standin.next(*[error(503, "none")] * 4)
     with pytest.raises(LLMUnavailable):
         await llm.complete(ask(standin))
     with pytest.raises(LLMUnavailable, match="left alone"):
         await llm.complete(ask(standin))
-    came += [text async for text in stream]
-    assert "".join(came) == "a long answer in several pieces"
+    *rest, whole = [piece async for piece in stream]
+    assert "".join(map(str, [*came, *rest])) == "a long answer in several pieces"
+    assert isinstance(whole, Completion)
+    assert whole.text == "a long answer in several pieces"
     await llm.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.tools import SPECIFICATIONS, MemoryTools, converse
+from gateway.tools import CUT, SPECIFICATIONS, MemoryTools, converse
 from memory import MemoryConfig, MemoryManager
 from memory.keys import ConversationRef
-from processors.llm import Access, ChatRequest, Completion, LLMBadAnswer, LLMRejected, ToolCall
+from processors.llm import Access, ChatRequest, Completion, LLMBadAnswer, LLMRejected, LLMUnavailable, ToolCall
+from processors.openrouter import OpenRouter
+from tests.standins.openrouter import OpenRouterStandIn, Said
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 SHOP, HER = "store_001", "line:U1"
@@ -41,6 +44,7 @@ class Recording:
     def __init__(self, *answers: Completion | Exception) -> None:
         self.answers = list(answers)
         self.asked: list[ChatRequest] = []
+        self.streamed = 0
 
     async def complete(self, request: ChatRequest) -> Completion:
         self.asked.append(request)
@@ -49,12 +53,35 @@ class Recording:
             raise answer
         return answer
 
-    def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
+        self.streamed += 1
+        answer = await self.complete(request)
+        for word in answer.text.split(" ") if answer.text else ():
+            yield f"{word} "
+        if answer.finish_reason is None:
+            raise LLMUnavailable("broken off")
+        yield answer
+
+
+class Watching:
+    """Somebody who sees the answer grow, and leaves once they have seen `enough` of it."""
+
+    def __init__(self, enough: str | None = None) -> None:
+        self.gone = asyncio.Event()
+        self.seen: list[str] = []
+        self._enough = enough
+
+    def grew(self, text: str) -> None:
+        self.seen.append(text)
+        if text == self._enough:
+            self.gone.set()
+
+    async def close(self) -> None:
         raise NotImplementedError
 
 
-def says(text: str = "", *calls: ToolCall) -> Completion:
-    return Completion(text, "m", tool_calls=calls)
+def says(text: str = "", *calls: ToolCall, finish_reason: str | None = "stop") -> Completion:
+    return Completion(text, "m", tool_calls=calls, finish_reason=finish_reason)
 
 
 REQUEST = ChatRequest([{"role": "user", "content": "my size?"}], Access("key"))
@@ -141,3 +168,55 @@ async def test_a_model_that_knows_no_tools_is_asked_without(tools: MemoryTools) 
     model = Recording(LLMRejected("no endpoints found that support tool use"), says("hello"))
     assert await converse(model, REQUEST, tools, 3) == (says("hello"), [])
     assert list(model.asked[1].tools) == []
+
+
+async def test_nobody_watches_nothing_is_streamed(tools: MemoryTools) -> None:
+    model = Recording(says("hello"))
+    await converse(model, REQUEST, tools, 3)
+    assert model.streamed == 0
+
+
+async def test_whoever_watches_sees_the_answer_grow_after_the_tools_were_used(
+    tools: MemoryTools, manager: MemoryManager
+) -> None:
+    await manager.remember(SHOP, HER, key="size", value="M")
+    model = Recording(says("One moment.", call("recall", key="size")), says("You wear M."))
+    watch = Watching()
+    completion, actions = await converse(model, REQUEST, tools, 3, watch)
+    assert completion.text == "You wear M."
+    assert [action["result"] for action in actions] == ["size = M"]
+    assert watch.seen == ["One ", "One moment. ", "", "You ", "You wear ", "You wear M. "]
+    assert model.streamed == 2
+
+
+async def test_an_answer_that_breaks_off_begins_anew_for_those_who_watch() -> None:
+    watch = Watching()
+    with pytest.raises(LLMUnavailable):
+        await converse(Recording(says("You wear", finish_reason=None)), REQUEST, None, 0, watch)
+    assert watch.seen == ["You ", "You wear ", ""]
+
+
+async def test_a_model_that_says_nothing_at_all_has_nothing_to_take_back() -> None:
+    watch = Watching()
+    with pytest.raises(LLMUnavailable):
+        await converse(Recording(LLMUnavailable("down")), REQUEST, None, 0, watch)
+    assert watch.seen == []
+
+
+async def test_whoever_was_gone_before_it_began_asks_no_model(tools: MemoryTools) -> None:
+    watch, model = Watching(), Recording()
+    watch.gone.set()
+    completion, _ = await converse(model, REQUEST, tools, 3, watch)
+    assert (completion.text, completion.finish_reason, model.asked) == ("", CUT, [])
+
+
+async def test_once_they_are_gone_the_call_is_closed_and_what_was_said_is_the_answer(tools: MemoryTools) -> None:
+    async with OpenRouterStandIn() as standin:
+        standin.answers(Said("One two three four " * 50, pause=0.02))
+        model, watch = OpenRouter(), Watching("One two three fo")
+        request = ChatRequest(REQUEST.messages, Access("sk-or-test-1", standin.url))
+        completion, _ = await converse(model, request, tools, 3, watch)
+        assert (completion.text, completion.finish_reason) == ("One two three fo", CUT)
+        assert watch.seen == ["One two ", "One two three fo"]
+        await standin.until(lambda: standin.hung_up == 1, 5)
+        await model.close()

@@ -1,0 +1,98 @@
+"""An answer that comes in pieces, put together to what the same answer is when it comes whole. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from processors.openrouter_errors import from_body
+
+_END = b"[DONE]"
+
+
+class Streamed:
+    """Takes the bytes of a stream of server-sent events as they come.
+
+    Each event's data is one line of JSON, as every endpoint that speaks OpenAI's chat completions sends it; comments
+    and other fields are passed over.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._texts: list[str] = []
+        self._calls: dict[int, dict[str, str]] = {}
+        self._of_all: dict[str, Any] = {}  # model, provider, usage: the same in each chunk, or in the last alone
+        self._reason: str | None = None
+
+    def take(self, data: bytes) -> str:
+        """The text in it, "" where there is none yet. Raises LLMError for an error told in the stream, ValueError for
+        what is no JSON."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return "".join(map(self._line, lines))
+
+    def whole(self) -> dict[str, Any]:
+        """The answer as `/chat/completions` gives it when it is not streamed; without a finish reason where the stream
+        ended in the middle."""
+        message: dict[str, Any] = {"content": "".join(self._texts)}
+        if self._calls:
+            message["tool_calls"] = [
+                {"id": call["id"] or None, "function": {"name": call["name"], "arguments": call["arguments"]}}
+                for _, call in sorted(self._calls.items())
+            ]
+        return {**self._of_all, "choices": [{"message": message, "finish_reason": self._reason}]}
+
+    def _line(self, line: bytes) -> str:
+        if not line.startswith(b"data:"):
+            return ""
+        data = line[5:].strip()
+        if not data or data == _END:
+            return ""
+        chunk = orjson.loads(data)
+        if not isinstance(chunk, dict):
+            return ""
+        if chunk.get("error"):
+            raise from_body(chunk["error"])
+        for name in ("model", "provider", "usage"):
+            if chunk.get(name):
+                self._of_all[name] = chunk[name]
+        choices = chunk.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict):
+            return ""
+        if choice.get("error"):
+            raise from_body(choice["error"])
+        self._reason = choice.get("finish_reason") or self._reason
+        delta = choice.get("delta")
+        if isinstance(delta, Mapping):
+            self._more_of_calls(delta.get("tool_calls"))
+        text = text_of(delta)
+        if text:
+            self._texts.append(text)
+        return text
+
+    def _more_of_calls(self, deltas: Any) -> None:
+        """A call's name comes once, its arguments in pieces; `index` says which call they belong to."""
+        for at, delta in enumerate(deltas if isinstance(deltas, list) else ()):
+            if not isinstance(delta, Mapping):
+                continue
+            index = delta.get("index")
+            call = self._calls.setdefault(
+                index if isinstance(index, int) else at, {"id": "", "name": "", "arguments": ""}
+            )
+            wanted = delta.get("function")
+            wanted = wanted if isinstance(wanted, Mapping) else {}
+            call["id"] = call["id"] or str(delta.get("id") or "")
+            call["name"] = call["name"] or str(wanted.get("name") or "")
+            arguments = wanted.get("arguments")
+            if arguments:
+                call["arguments"] += arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+
+
+def text_of(message: Any) -> str:
+    """The text of a message or of a piece of one."""
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if isinstance(content, list):  # some providers answer in parts
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else ""

@@ -38,7 +38,7 @@ class SpoolingInbox(InProcessInbox):
         wait = await super().intent(claim, outbox, limits)
         if wait == 0:
             for message in claim.messages:
-                if (entry := self._entries.get((claim.conversation, event_of(message)))) is not None:
+                if (entry := self._entries.get((name_of(message), event_of(message)))) is not None:
                     await asyncio.to_thread(entry.mark_begun)
         return wait
 
@@ -47,7 +47,7 @@ class SpoolingInbox(InProcessInbox):
     ) -> tuple[Outcome, bytes | None]:
         outcome = await super().finish(claim, session, dead, carry)
         if outcome[0] is Outcome.DONE:
-            over = [self._entries.pop((claim.conversation, event_of(message)), None) for message in claim.messages]
+            over = [self._entries.pop((name_of(message), event_of(message)), None) for message in claim.messages]
             # In one go, as the turn may be stopped while it waits: an entry that stayed locked would never come home.
             await asyncio.to_thread(_let_go, [entry for entry in over if entry is not None], answered=dead is None)
         return outcome

@@ -18,6 +18,7 @@ from memory import keys
 from memory.keys import ConversationRef
 
 SEEN_FOR = 72 * 3600  # seconds in which a repeated delivery is recognised
+ALIAS_FOR = 90 * 86_400  # seconds since its last use that it is known where a merged id's messages go
 LONGEST_BATCH = 20  # messages answered together at the most
 
 
@@ -45,10 +46,12 @@ class Claim:
     carried: bytes | None = None  # what an earlier batch left for this one to deliver
     waited: float = 0.0  # seconds it was ready
     hurried: bool = False  # the queue grows faster than it drains: a cheap answer in time beats a good one late
+    owner: str | None = None  # whose conversation it is, where that is another id than the one its messages have
 
     @property
     def ref(self) -> ConversationRef:
-        return conversation_of(self.messages[0])
+        ref = conversation_of(self.messages[0])
+        return ref if self.owner is None else ref._replace(user=self.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,11 @@ class Inbox(Protocol):
     async def park(self, claim: Claim, outbox: bytes, pause: float) -> bool:
         """Back into the queue uncounted, with `outbox` on record, until `pause` seconds are over or anything arrives in
         the conversation."""
+        ...
+
+    async def move(self, claim: Claim, to: str) -> bool:
+        """The claim's person has another id by now: its batch goes to the end of the conversation `to`, with whatever
+        of theirs waits behind it, and so does what is put for them from now on. False: the claim was lost."""
         ...
 
     async def wait(self, timeout: float) -> None:

@@ -59,6 +59,7 @@ class State:
     ready: OrderedDict[str, dict[str, int]] = field(default_factory=OrderedDict)  # tenant in turn -> since when
     leases: dict[str, int] = field(default_factory=dict)
     paces: dict[str, float] = field(default_factory=dict)  # when a limit's bucket is empty again
+    aliases: dict[str, str] = field(default_factory=dict)  # whose messages go into another conversation
     sessions: dict[str, bytes] = field(default_factory=dict)
     dead: list[tuple[str, str, int, InboundMessage]] = field(default_factory=list)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -89,12 +90,13 @@ class InProcessInbox:
                 kept.append(False)
                 continue
             s.seen[name, event] = now + SEEN_FOR * 1000
+            while name in s.aliases:
+                name = s.aliases[name]
             c = s.conversations.setdefault(name, _Conversation(first=now))
             c.queue.append(message)
             c.last, c.policy = now, policy
-            if c.holder is None and (c.paused_until <= now or c.wakeable):
-                at = now if policy.debounce == 0 else min(now + policy.debounce, c.first + policy.debounce_max)
-                self._mark(name, at, now)
+            at = now if policy.debounce == 0 else min(now + policy.debounce, c.first + policy.debounce_max)
+            self._come(name, at, now)
             kept.append(True)
         return kept
 
@@ -180,6 +182,24 @@ class InProcessInbox:
 
     async def park(self, claim: Claim, outbox: bytes, pause: float) -> bool:
         return self._give_back(claim, pause, False, "", outbox)
+
+    async def move(self, claim: Claim, to: str) -> bool:
+        if not self._holds(claim):
+            return False
+        now, s, name, origin = self._now(), self.state, claim.conversation, name_of(claim.messages[0])
+        c = s.conversations[name]
+        count = len(c.queue) if origin == name else c.batch or 0
+        if to == origin:
+            s.aliases.pop(origin, None)
+        else:
+            s.aliases[origin] = to
+            s.aliases.pop(to, None)  # of a time when it was the other way round
+        policy = Policy(max_attempts=c.policy.max_attempts)
+        there = s.conversations.setdefault(to, _Conversation(first=now, last=now, policy=policy))
+        there.queue.extend(c.queue.popleft() for _ in range(count))
+        self._come(to, now, now)
+        self._settle(name, now)
+        return True
 
     def _give_back(self, claim: Claim, pause: float, counted: bool, why: str, parked_with: bytes | None = None) -> bool:
         if not self._holds(claim):
@@ -271,6 +291,11 @@ class InProcessInbox:
             return
         s.conversations[name] = _Conversation(queue=c.queue, first=now, last=c.last, policy=c.policy, carried=c.carried)
         self._mark(name, c.last + c.policy.debounce, now)
+
+    def _come(self, name: str, at: int, now: int) -> None:
+        c = self.state.conversations[name]
+        if c.holder is None and (c.paused_until <= now or c.wakeable):
+            self._mark(name, at, now)
 
     def _mark(self, name: str, at: int, now: int) -> None:
         s = self.state

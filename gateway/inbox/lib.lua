@@ -15,6 +15,7 @@ end
 
 local function queue(conv) return 'cc:q:{' .. conv .. '}' end
 local function hash(conv) return 'cc:c:{' .. conv .. '}' end
+local function alias(conv) return 'cc:alias:{' .. conv .. '}' end
 local function tenant_of(conv) return string.match(conv, '^sm:([^:]+):') end
 
 local function wake(P)
@@ -49,6 +50,24 @@ local function mark(P, conv, at, now)
     make_ready(P, conv, now)
     wake(P)
   end
+end
+
+-- Something has come into a conversation's queue. A try that failed waits out its pause, unless it waits for just this; a
+-- holder looks again when it is done.
+local function come(P, conv, at, now)
+  local p, h, w = unpack(redis.call('HMGET', hash(conv), 'p', 'h', 'w'))
+  if not h and not (p and tonumber(p) > now and not w) then mark(P, conv, at, now) end
+end
+
+-- Where what is put under this name belongs: people's ids may have been merged, also more than once.
+local function home(conv, kept)
+  for _ = 1, 10 do
+    local to = redis.call('GET', alias(conv))
+    if not to then break end
+    redis.call('EXPIRE', alias(conv), kept)
+    conv = to
+  end
+  return conv
 end
 
 -- What is left after a batch is done: nothing, or a new wait.

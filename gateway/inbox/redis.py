@@ -37,7 +37,7 @@ from gateway.pacing import Limit
 from memory.short_term import lua
 
 INDEX = "cc:i:{0}"
-SCRIPTS = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth")
+SCRIPTS = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "move")
 BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
 
 

@@ -107,6 +107,58 @@ async def test_a_conversation_is_handled_one_batch_at_a_time_in_order(make_inbox
     assert [m.event_id for m in following.messages] == ["e2", "e3"]
 
 
+async def test_what_is_moved_stands_behind_what_was_there_and_the_rest_follows_in_order(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    there = "sm:shop:line:U1"
+    await inbox.put([(message("1"), AT_ONCE), (message("t1", "telegram:7"), AT_ONCE)])
+    held = await claim_one(inbox)
+    moving = await claim_one(inbox)
+    await inbox.put([(message("t2", "telegram:7", text="/start"), AT_ONCE)])
+    assert await inbox.move(moving, there)
+    assert await inbox.put([(message("t3", "telegram:7", text="/help"), AT_ONCE)]) == [True]
+    assert (await inbox.claim(5)).claims == ()  # the other conversation is held: they wait for it
+    assert await inbox.finish(held, None) == (Outcome.DONE, None)
+    seen = []
+    while (await inbox.depth()).ready:
+        claim = await claim_one(inbox)
+        assert claim.conversation == there
+        seen += [one.event_id for one in claim.messages]
+        await inbox.finish(claim, None)
+    assert seen == ["t1", "t2", "t3"]
+
+
+async def test_a_delivery_is_known_whatever_its_senders_id_was_merged_into_meanwhile(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("t1", "telegram:7"), AT_ONCE)])
+    assert await inbox.move(await claim_one(inbox), "sm:shop:line:U1")
+    assert await inbox.put([(message("t1", "telegram:7"), AT_ONCE)]) == [False]
+
+
+async def test_a_claim_that_was_lost_moves_nothing(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("t1", "telegram:7"), AT_ONCE)])
+    claim = await claim_one(inbox)
+    await inbox.finish(claim, None)
+    assert not await inbox.move(claim, "sm:shop:line:U1")
+    await inbox.put([(message("t2", "telegram:7"), AT_ONCE)])
+    assert (await claim_one(inbox)).conversation == "sm:shop:telegram:7"
+
+
+async def test_what_came_to_the_wrong_conversation_goes_home_and_what_follows_too(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("t1", "telegram:7"), AT_ONCE)])
+    await inbox.move(await claim_one(inbox), "sm:shop:line:U1")
+    claim = await claim_one(inbox)
+    await inbox.put([(message("2"), AT_ONCE)])
+    assert await inbox.move(claim, "sm:shop:telegram:7")  # they were parted again
+    await inbox.put([(message("t2", "telegram:7"), AT_ONCE)])
+    found = [await claim_one(inbox), await claim_one(inbox)]
+    assert {one.conversation: [m.event_id for m in one.messages] for one in found} == {
+        "sm:shop:line:U1": ["2"],
+        "sm:shop:telegram:7": ["t1", "t2"],
+    }
+
+
 async def test_conversations_do_not_wait_for_each_other(make_inbox: MakeInbox) -> None:
     inbox = await make_inbox()
     await inbox.put([(message("e1", "line:U1"), AT_ONCE), (message("e2", "line:U2"), AT_ONCE)])

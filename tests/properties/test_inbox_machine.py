@@ -64,8 +64,8 @@ class InboxMachine(RuleBasedStateMachine):
             InProcessInbox(self.state, str(number), lease=LEASE, clock=lambda: self.now / 1000) for number in range(2)
         ]
         self.number = 0
-        self.accepted: dict[str, list[str]] = {}  # conversation → events in the order of acceptance
-        self.ended: dict[str, list[str]] = {}  # conversation → events in the order in which they were done or buried
+        self.accepted: dict[str, list[str]] = {}  # name it was put under → events in the order of acceptance
+        self.ended: dict[str, list[str]] = {}  # the same name → events in the order in which they were done or buried
         self.sent: list[InboundMessage] = []
 
     def teardown(self) -> None:
@@ -118,8 +118,8 @@ class InboxMachine(RuleBasedStateMachine):
         real, model = self.both(worker, "claim", limit)
         assert list(map(shape, real.claims)) == list(map(shape, model.claims))
         assert real.next_due == model.next_due
-        for conversation, _, _, message in self.state.dead[buried_before:]:
-            self.ended.setdefault(conversation, []).append(event_of(message))
+        for _, _, _, message in self.state.dead[buried_before:]:
+            self.ended.setdefault(name_of(message), []).append(event_of(message))
         return multiple(*((worker, ours, theirs) for ours, theirs in zip(real.claims, model.claims, strict=True)))
 
     @rule(claim=claims)
@@ -145,14 +145,24 @@ class InboxMachine(RuleBasedStateMachine):
         worker, ours, theirs = claim
         session = None
         if writes:
-            rev = len(self.ended.get(ours.conversation, ())) if stale else _rev(ours.session)
+            rev = len(self.ended.get(name_of(ours.messages[0]), ())) if stale else _rev(ours.session)
             session = SessionWrite(f'{{"rev":{rev + 1}}}'.encode(), rev, 3_600_000, "[]", "1")
         dead = "poison" if dies else None
         carry = b"answer" if carries else None
         real, model = self.both(worker, "finish", ours, session, dead, carry, model=(theirs, session, dead, carry))
         assert real == model
         if real[0] is Outcome.DONE:
-            self.ended.setdefault(ours.conversation, []).extend(map(event_of, ours.messages))
+            for message in ours.messages:
+                self.ended.setdefault(name_of(message), []).append(event_of(message))
+
+    @rule(claim=consumes(claims))
+    def belongs_to_somebody_else(self, claim: Any) -> None:
+        """U1 turns out to be the person that U2 is."""
+        worker, ours, theirs = claim
+        to = ours.conversation.replace("U1", "U2")
+        if to != ours.conversation and ours.carried is None:
+            real, model = self.both(worker, "move", ours, to, model=(theirs, to))
+            assert real == model
 
     @rule(claim=consumes(claims), pause=st.sampled_from([0.0, 2.0, 30.0]), counted=st.booleans())
     def fails(self, claim: Any, pause: float, counted: bool) -> None:
@@ -181,13 +191,14 @@ class InboxMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost_doubled_or_out_of_order(self) -> None:
-        for conversation, events in self.accepted.items() if hasattr(self, "accepted") else ():
-            waiting = (
-                [event_of(m) for m in self.state.conversations[conversation].queue]
-                if (conversation in self.state.conversations)
-                else []
-            )
-            assert self.ended.get(conversation, []) + waiting == events
+        if not hasattr(self, "accepted"):
+            return
+        waiting: dict[str, list[str]] = {}
+        for queue in (one.queue for one in self.state.conversations.values()):
+            for message in queue:
+                waiting.setdefault(name_of(message), []).append(event_of(message))
+        for put_as, events in self.accepted.items():
+            assert self.ended.get(put_as, []) + waiting.get(put_as, []) == events
 
     @invariant()
     def what_waits_is_marked_exactly_once(self) -> None:

@@ -54,6 +54,7 @@ class OpenRouterStandIn(StandIn):
         self.models: dict[str, set[str]] | None = None
         self.down: set[str] = set()
         self.chunk = 8  # characters a stream's chunk holds
+        self.streams = True  # False: an endpoint that passes over `stream`, as some that speak the same language do
         self._forget()
 
     def _forget(self) -> None:
@@ -127,7 +128,7 @@ class OpenRouterStandIn(StandIn):
         model, refusal = self._route(body)
         if refusal is not None:
             return refusal
-        stream = bool(body.get("stream"))
+        stream = self.streams and bool(body.get("stream"))
         said = Said("") if fault.shape in ("error_in_200", "nonsense") else await self._say(body, model)
         made = Completion(body, model, said, self.chunk)
         headers = {"X-Generation-Id": made.id}

@@ -3,6 +3,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from processors.llm import (
 )
 from processors.openrouter import OpenRouter
 from processors.openrouter_errors import FormatRefused, from_status, retry_after
+from processors.streamed import Streamed
 from processors.structured import NotUsable, parse, wire_schema
 from tests.standins.model import Fault
 from tests.standins.openrouter import (
@@ -274,6 +276,94 @@ async def test_a_stream_under_way_goes_on_when_the_breaker_opens(standin: OpenRo
     assert isinstance(whole, Completion)
     assert whole.text == "a long answer in several pieces"
     await llm.close()
+
+
+TOOLS = ({"type": "function", "function": {"name": "stock", "parameters": {"type": "object"}}},)
+CALLS = tuple(
+    {"id": f"call_{at}", "type": "function", "function": {"name": "stock", "arguments": json.dumps({"size": size})}}
+    for at, size in enumerate(("a long and winding size", "M"))
+)
+
+
+async def test_a_stream_ends_with_what_the_same_answer_is_when_it_comes_whole(
+    standin: OpenRouterStandIn, llm: OpenRouter
+) -> None:
+    said = Said("One moment: ไซส์ M 👕", tool_calls=CALLS, finish_reason="tool_calls")
+    standin.answers(said, said)
+    request = replace(ask(standin), tools=TOOLS)
+    *pieces, streamed = [piece async for piece in llm.stream(request)]
+    assert streamed == await llm.complete(request)
+    assert isinstance(streamed, Completion)
+    assert streamed.text == "".join(map(str, pieces)) == "One moment: ไซส์ M 👕"
+    assert [(one.id, one.name, one.arguments) for one in streamed.tool_calls] == [
+        ("call_0", "stock", '{"size": "a long and winding size"}'),
+        ("call_1", "stock", '{"size": "M"}'),
+    ]
+
+
+async def test_a_stream_may_be_of_tool_calls_alone(standin: OpenRouterStandIn, llm: OpenRouter) -> None:
+    standin.answers(Said(tool_calls=CALLS[1:], finish_reason="tool_calls"))
+    (whole,) = [piece async for piece in llm.stream(replace(ask(standin), tools=TOOLS))]
+    assert isinstance(whole, Completion)
+    assert [one.arguments for one in whole.tool_calls] == ['{"size": "M"}']
+
+
+async def test_where_streaming_is_refused_the_whole_answer_is_asked_for_and_that_remembered(
+    standin: OpenRouterStandIn, llm: OpenRouter
+) -> None:
+    standin.next(error(400, "This endpoint does not support streaming"))
+    assert await heard(llm, ask(standin)) == ["echo: hello"]
+    assert await heard(llm, ask(standin)) == ["echo: hello"]
+    assert [body.get("stream", False) for body in standin.requests] == [True, False, False]
+
+
+async def test_an_endpoint_that_passes_over_stream_is_understood(standin: OpenRouterStandIn, llm: OpenRouter) -> None:
+    standin.streams = False
+    assert await heard(llm, ask(standin)) == ["echo: hello"]
+    assert len(standin.requests) == 1
+
+
+async def test_an_endpoint_without_openrouters_own_fields_is_streamed_without_them(
+    standin: OpenRouterStandIn, llm: OpenRouter
+) -> None:
+    standin.next(error(400, "Unrecognized request argument supplied: session_id"))
+    assert "".join(await heard(llm, replace(ask(standin), session_id="s1"))) == "echo: hello"
+    first, second = standin.requests
+    assert ("session_id" in first, "session_id" in second) == (True, False)
+    assert second["stream_options"] == {"include_usage": True}
+
+
+async def test_a_refused_request_is_refused_as_a_stream_too(standin: OpenRouterStandIn, llm: OpenRouter) -> None:
+    standin.next(*[error(400, "messages: too long")] * 2)
+    with pytest.raises(LLMRejected):
+        await heard(llm, ask(standin))
+    assert "".join(await heard(llm, ask(standin))) == "echo: hello"
+    assert [body.get("stream", False) for body in standin.requests] == [True, False, True]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_stream_may_be_cut_anywhere_on_its_way(size: int) -> None:
+    lines = [
+        ": OPENROUTER PROCESSING",
+        "",
+        'data: {"model":"m","choices":[{"delta":{"content":"ไซส์ "}}]}\r',
+        "\r",
+        'data:{"choices":[{"delta":{"content":[{"type":"text","text":"M 👕"}]}}]}',
+        "event: ping",
+        'data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}',
+        'data: {"choices":[],"usage":{"prompt_tokens":3}}',
+        "data: [DONE]",
+        "",
+    ]
+    raw = "\n".join(lines).encode()
+    streamed = Streamed()
+    texts = [streamed.take(raw[at : at + size]) for at in range(0, len(raw), size)]
+    assert "".join(texts) == "ไซส์ M 👕"
+    assert streamed.whole() == {
+        "model": "m",
+        "usage": {"prompt_tokens": 3},
+        "choices": [{"message": {"content": "ไซส์ M 👕"}, "finish_reason": "stop"}],
+    }
 
 
 # -- structured answers

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import random
-import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
@@ -16,6 +15,7 @@ from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRetry
 from gateway.inbox.base import Claim, Inbox
 from gateway.outbox import ClaimLost
 from gateway.pressure import Pressure
+from gateway.room import Room
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Worker:
     ) -> None:
         self._inbox = inbox
         self._handle = handle
-        self._concurrency = concurrency
+        self._space = Room(concurrency, lease)
         self._beat_every = lease / 3
         self._grace = grace
         self._on_alive = on_alive
@@ -58,7 +58,7 @@ class Worker:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; then no more claims, `grace` seconds for what is in hand, the rest is handed back uncounted."""
-        beating = asyncio.create_task(self._beat(), name="beat")
+        beside = [asyncio.create_task(self._beat(), name="beat"), asyncio.create_task(self._keep_pace(), name="pace")]
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
             while not stop.is_set():
@@ -69,12 +69,12 @@ class Worker:
                     await asyncio.wait({stopped}, timeout=random.uniform(0.5, 1.5))
             await self._drain()
         finally:
-            for task in (beating, stopped):
+            for task in (*beside, stopped):
                 task.cancel()
-            await asyncio.gather(beating, stopped, return_exceptions=True)
+            await asyncio.gather(*beside, stopped, return_exceptions=True)
 
     async def _round(self, stopped: asyncio.Task[Literal[True]]) -> None:
-        room = self._concurrency - len(self._active)
+        room = self._space.size - len(self._active)
         if room <= 0:
             self._room.clear()
             waiting = asyncio.create_task(self._room.wait())
@@ -150,8 +150,9 @@ class Worker:
 
     async def _beat(self) -> None:
         """Keeps every lease well before it ends, and stops a turn whose claim was lost: it could not save any more."""
+        now = asyncio.get_running_loop().time
         while True:
-            started = time.monotonic()
+            started = now()
             held = dict(self._active)
             try:
                 lost = await self._inbox.beat(list(held.values()))
@@ -164,7 +165,15 @@ class Worker:
                 if claim.conversation in lost and not task.done():
                     log.warning("claim lost", extra={"conversation": claim.conversation})
                     task.cancel()
-            await asyncio.sleep(max(0.05, self._beat_every - (time.monotonic() - started)))
+            await asyncio.sleep(max(0.05, self._beat_every - (now() - started)))
+
+    async def _keep_pace(self) -> None:
+        now = asyncio.get_running_loop().time
+        while True:
+            due = now() + self._space.every
+            await asyncio.sleep(self._space.every)
+            self._space.looked(now() - due, len(self._active))
+            self._room.set()
 
     async def _drain(self) -> None:
         if self._active:

@@ -5,6 +5,7 @@ Optional: needs the extra `local`. Nothing here is imported before it is known t
 
 from __future__ import annotations
 
+import os
 import threading
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from processors.local.classifier import Classifier
 
 __all__ = ["installed", "shared"]
+
+# A sentence's matrices are small: several threads gain nothing where cores are free, and where they are not they wait for
+# each other, spinning, at twenty times the cost. It counts only if it is set before numpy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _lock = threading.Lock()
 _shared: Classifier | None = None

@@ -1,0 +1,23 @@
+"""How many conversations a worker has in hand at once: no more than it can carry without letting a lease end."""
+
+from __future__ import annotations
+
+FIRST = 8
+
+
+class Room:
+    """A worker that is short of CPU and takes ever more is late with every heartbeat, loses all that it holds and takes
+    it again; nothing gets done. So it holds half as much whenever the event loop was late by a twentieth of the lease,
+    and a quarter more while it keeps up with all it may hold."""
+
+    def __init__(self, most: int, lease: float) -> None:
+        self.every = lease / 20  # seconds between looks, and how late one may be
+        self._most = most
+        self.size = min(most, FIRST)
+
+    def looked(self, late: float, in_hand: int) -> None:
+        """`late` is by how many seconds the event loop came later than asked for."""
+        if late > self.every:
+            self.size = max(1, min(self.size, in_hand) // 2)
+        elif in_hand >= self.size:
+            self.size = min(self._most, self.size + max(1, self.size // 4))

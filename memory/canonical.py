@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from memory.models import LongTermMemory
 from memory.protocols import LongTerm
 
@@ -25,5 +28,17 @@ async def canonical(longterm: LongTerm, tenant: str, user: str) -> str:
 async def all_ids(longterm: LongTerm, tenant: str, user: str) -> list[str]:
     """Every id of the person: the one that stands for them first, then those that were merged into it."""
     first, memory = await resolved(longterm, tenant, user)
-    parts = memory.person.parts if memory and memory.person else {}
-    return list(dict.fromkeys([first, user, *parts]))
+    return list(dict.fromkeys([first, user, *merged_ids(memory)]))
+
+
+def merged_ids(memory: LongTermMemory | None) -> list[str]:
+    """The ids that were merged into this one, also by way of others."""
+    person = memory.person if memory else None
+    return list(_ids(person.parts)) if person else []
+
+
+def _ids(parts: Mapping[str, Any]) -> Iterator[str]:
+    for name, part in parts.items():
+        yield name
+        person = (part.get("memory") or {}).get("person") or {}
+        yield from _ids(person.get("parts") or {})

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
@@ -18,10 +18,12 @@ from memory.canonical import all_ids, resolved
 from memory.cleanup import Cleanup
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import Consolidation, Reader
+from memory.conversations import Conversations
 from memory.errors import LongTermUnavailable, MemoryFault, SessionConflict, SessionsUnavailable
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.knowing import Knowing
 from memory.knowledge import Knowledge
+from memory.linking import Linking
 from memory.media import MediaFiles
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.openings import Openings
@@ -39,7 +41,7 @@ log = logging.getLogger(__name__)
 _TRIES = 50  # saves of one session against writers in other processes; those of this process wait for each other
 
 
-class MemoryManager(Knowing):
+class MemoryManager(Knowing, Linking):
     """With a configuration alone it makes its own stores and processor (`memory.parts`); each can be given.
 
     `rules` gives a tenant's own rules, `read_session` asks a tenant's language model what a session told; `model` is
@@ -70,6 +72,7 @@ class MemoryManager(Knowing):
         self.longterm = longterm or parts.make_longterm(config, self._rules, clock)
         self.transcripts = transcripts or parts.make_transcripts(config, clock)
         self.media = MediaFiles(config.media)
+        self.conversations = Conversations(config.conversations)
         self.saving = Remember(self.longterm)
         self.knowledge = Knowledge(self.longterm)
         self.archive = Archive(config.archive)
@@ -94,7 +97,7 @@ class MemoryManager(Knowing):
 
         Raises InvalidId for ids that can't be a key.
         """
-        ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
+        ref = await self.shared(ConversationRef(tenant_id, user_id, agent, conversation_id))
         return await self._change(ref, lambda session: session, session_id=session_id)
 
     async def add_message_to_context(
@@ -116,7 +119,7 @@ class MemoryManager(Knowing):
         """
         if role not in ("user", "bot"):
             raise ValueError(f"role must be 'user' or 'bot', not {role!r}")
-        ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
+        ref = await self.shared(ConversationRef(tenant_id, user_id, agent, conversation_id))
         now = self._clock()
         given = without_surrogates(dict(metadata or {}))
         named = given.get("message_id")
@@ -160,7 +163,7 @@ class MemoryManager(Knowing):
         conversation_id: str = MAIN,
     ) -> dict[str, Any]:
         """What the model should know now; see `memory.context.build`. With no live session it has `error`."""
-        ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
+        ref = await self.shared(ConversationRef(tenant_id, user_id, agent, conversation_id))
         now = self._clock()
         try:
             session = await self.sessions.load(ref)
@@ -195,7 +198,12 @@ class MemoryManager(Knowing):
         return ended
 
     async def prune_transcripts(self, tenant_id: str, days: int) -> int:
-        """Removes what was said more than `days` ago; the number of messages removed."""
+        """Removes what was said more than `days` ago, and conversations in which nothing was said since; the number of
+        messages removed."""
+        try:
+            await self.conversations.prune(tenant_id, self._clock() - timedelta(days=days))
+        except LongTermUnavailable as error:
+            log.error("retention of conversations waits: %s", error)
         return await self._cleanup.transcripts(self._clock(), days, tenant_id)
 
     async def prune_media(self, tenant_id: str, days: int) -> int:
@@ -205,7 +213,7 @@ class MemoryManager(Knowing):
     async def forget(self, tenant_id: str, user_id: str) -> dict[str, Any]:
         """Removes a person from everything that is kept here, under every id that was merged into this one. The receipt
         counts what was removed: `sessions`, `waiting_events`, `longterm_files`, `events`, `attributes`, `facts`,
-        `episodes`, `archived`, `transcript_messages`, `media_files`.
+        `episodes`, `archived`, `transcript_messages`, `media_files`, `conversations`.
 
         Raises MemoryFault when a store could not be reached: every other one is done, and it must be asked for again.
         """
@@ -231,6 +239,7 @@ class MemoryManager(Knowing):
                 count("archived", await self.archive.forget(tenant_id, one))
                 count("transcript_messages", await self.transcripts.forget(tenant_id, one))
                 count("media_files", await self.media.forget(tenant_id, one))
+                count("conversations", await self.conversations.forget(tenant_id, one))
                 for name, removed in (await self.longterm.forget(tenant_id, one)).items():
                     count(name, removed)
             except LongTermUnavailable as error:
@@ -240,16 +249,22 @@ class MemoryManager(Knowing):
         return receipt
 
     async def said(self, ref: ConversationRef, platform_id: str) -> Message | None:
-        """See `memory.amendments`, also for the next two."""
-        return await self._amendments.said(ref, platform_id)
+        """See `memory.amendments`, also for the next two. What was said before two ids became one is found too."""
+        return await self._under_every_id(ref, lambda one: self._amendments.said(one, platform_id))
 
     async def correct(
         self, ref: ConversationRef, platform_id: str, text: str, event: MemoryEvent | None = None
     ) -> Message | None:
-        return await self._amendments.correct(ref, platform_id, text, event)
+        return await self._under_every_id(ref, lambda one: self._amendments.correct(one, platform_id, text, event))
 
     async def retract(self, ref: ConversationRef, platform_id: str) -> Message | None:
-        return await self._amendments.retract(ref, platform_id)
+        return await self._under_every_id(ref, lambda one: self._amendments.retract(one, platform_id))
+
+    async def _under_every_id(
+        self, ref: ConversationRef, work: Callable[[ConversationRef], Awaitable[Message | None]]
+    ) -> Message | None:
+        found = [await work(one) for one in await self.every(ref)]
+        return next(filter(None, found), None)
 
     async def rejoin(self, ref: ConversationRef) -> None:
         """Appends to the live session what the transcript has and it lacks: what was said while the session's store was
@@ -257,6 +272,7 @@ class MemoryManager(Knowing):
 
         Raises MemoryFault.
         """
+        ref = await self.shared(ref)
         stored = await self.sessions.load(ref)
         if stored is None or stored.expired(self._clock()):
             return
@@ -276,6 +292,9 @@ class MemoryManager(Knowing):
         await self.sessions.close()
         if self._model is not None:
             await self._model.close()
+
+    def _longest(self, tenant_id: str) -> int:
+        return self._rules(tenant_id).max_messages
 
     # -- steps -------------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from memory.canonical import resolved
+from memory.canonical import merged_ids, resolved
 from memory.config import MemoryRules
 from memory.consolidate import Consolidation
 from memory.errors import LongTermUnavailable
@@ -18,6 +18,10 @@ from memory.protocols import LongTerm, Transcripts
 from memory.session import new_session
 
 log = logging.getLogger(__name__)
+
+
+def in_order(lines: Sequence[Message]) -> list[Message]:
+    return sorted(lines, key=lambda line: line.get("timestamp") or "")
 
 
 class Openings:
@@ -51,6 +55,10 @@ class Openings:
             except LongTermUnavailable as error:
                 log.error("a session ends without its summary: %s", error)
         memory, carried = await asyncio.gather(self._remembered(ref), self._said(ref, rules.max_messages))
+        if linked := [one for one in merged_ids(memory) if one != ref.user]:
+            # What was said under the ids of other channels before they were linked.
+            more = await asyncio.gather(*(self._said(ref._replace(user=one), rules.max_messages) for one in linked))
+            carried = in_order([*carried, *(line for lines in more for line in lines)])[-rules.max_messages :]
         if not carried and stored is not None:
             carried = [*stored.carried, *stored.history][-rules.max_messages :]
         name = session_id or f"sess_{now:%Y%m%d}_{secrets.token_hex(4)}"

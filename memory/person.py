@@ -10,7 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 
 from processors.models import iso
 
-_KINDS = {"line": "line_id", "telegram": "telegram_id", "web": "web_id", "terminal": "terminal_id", "email": "email"}
+_KINDS = {
+    "line": "line_id",
+    "telegram": "telegram_id",
+    "web": "web_id",
+    "terminal": "terminal_id",
+    "email": "email",
+    "phone": "phone",
+}
 
 
 class Person(BaseModel):

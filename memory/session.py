@@ -93,6 +93,31 @@ def append(
     )
 
 
+def joined(session: ShortTermMemory, other: ShortTermMemory, max_messages: int) -> ShortTermMemory:
+    """The session with what another one of the same person holds, in the order in which it was said. What both say of
+    one thing, `session` decides; in the hands of staff it is if one of them is."""
+    known = _ids(session.history) | set(session.recent_ids)
+    new = [message for message in other.history if message.get("message_id") not in known]
+    history = sorted([*session.history, *new], key=lambda message: message.get("timestamp") or "")
+    gone, history = history[:-max_messages], history[-max_messages:]
+    left = [message["message_id"] for message in gone if "message_id" in message]
+    own = {name: value for name, value in session.variables.items() if value is not None}
+    facts = {fact.id: fact for fact in (*other.facts, *session.facts)}
+    ends = [end for end in (session.expires_at, other.expires_at) if end is not None]
+    return session.model_copy(
+        update={
+            "history": history,
+            "carried": [message for message in session.carried if message.get("message_id") not in _ids(new)],
+            "recent_ids": [*other.recent_ids, *session.recent_ids, *left][-_REMEMBERED_IDS:],
+            "facts": list(facts.values()),
+            "variables": {**other.variables, **own},
+            "state": "human" if "human" in (session.state, other.state) else session.state,
+            "last_intent": session.last_intent or other.last_intent,
+            "expires_at": max(ends) if len(ends) == 2 else None,
+        }
+    )
+
+
 def known_ids(session: ShortTermMemory) -> set[str]:
     """Ids of every message that this session has seen or was given by an earlier one."""
     return _ids(session.carried) | _ids(session.history) | set(session.recent_ids)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["installed", "shared"]
 
-# A sentence's matrices are small: several threads gain nothing where cores are free, and where they aren't they wait for
-# each other, spinning, at twenty times the cost. This counts only where it is set before numpy is loaded.
+# A sentence's matrices are small: several threads gain nothing where cores are free, and where they are not they wait
+# for each other, spinning, at twenty times the cost. This counts only where it is set before numpy is loaded.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _lock = threading.Lock()

@@ -9,7 +9,7 @@ from typing import Any
 from gateway.batch import AMENDS
 from gateway.described import called, described
 from gateway.inbox.base import event_of
-from gateway.media import FILE
+from gateway.media import FILE, KINDS
 from gateway.messages import RELAYED, InboundMessage, Kind
 from gateway.outbox import Outbox
 from memory.amend import SOURCES
@@ -18,6 +18,7 @@ from memory.models import Message
 from processors.models import MemoryEvent, iso
 
 _SAYS_NOTHING = RELAYED | AMENDS | {Kind.FOLLOW, Kind.UNFOLLOW}
+_WORDLESS = KINDS | {Kind.OTHER}  # what we call such a thing is no word of the customer's
 
 
 def said(messages: Sequence[InboundMessage], outbox: Outbox, now: datetime, staff_said: str | None) -> list[Message]:
@@ -70,7 +71,7 @@ def _line(message: InboundMessage) -> Message:
 
 def words(messages: Sequence[InboundMessage]) -> str:
     """What is to be understood and remembered of the customer: their own words, no forwarded ones, no command, no other
-    person's contact, nothing that a group says among itself."""
+    person's contact, nothing that a group says among itself; of a picture its caption, of a recording what is said."""
     own = [
         message
         for message in messages
@@ -80,7 +81,8 @@ def words(messages: Sequence[InboundMessage]) -> str:
         and not message.text.startswith("/")
         and "forwarded" not in message.extra
     ]
-    return "\n".join(described(message) for message in own)
+    told = (message.text if message.kind in _WORDLESS else described(message) for message in own)
+    return "\n".join(filter(None, told))
 
 
 def owner(ref: ConversationRef, messages: Sequence[InboundMessage]) -> str | None:

@@ -62,7 +62,7 @@ _OWN = re.compile(
 _THANKS = re.compile(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
 _GREETS = re.compile(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
 _DETAILS = ("times", "quantities", "phones", "order_ids", "amounts", "emails")
-_WITHOUT_WORDS = {Kind.STICKER: "sticker", Kind.LOCATION: "location"}
+_WITHOUT_WORDS = {Kind.STICKER: "sticker", Kind.LOCATION: "location", Kind.CONTACT: "contact"}
 
 
 @dataclass(frozen=True, slots=True)

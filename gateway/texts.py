@@ -51,6 +51,46 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "ลบข้อมูลของคุณลูกค้าเรียบร้อยแล้วค่ะ",
         "en": "Done. We have deleted everything we knew about you.",
     },
+    "link_code": {
+        "th": (
+            "รหัสของคุณลูกค้าคือ {code} ใช้ได้ครั้งเดียว ภายใน 10 นาทีค่ะ\n"
+            "เปิดแชตกับร้านในอีกช่องทางหนึ่ง แล้วพิมพ์ /{word} {code} นะคะ\n"
+            "ถ้าได้รหัสมาจากช่องทางอื่นแล้ว พิมพ์รหัสนั้นที่นี่ได้เลยค่ะ"
+        ),
+        "en": (
+            "Your code is {code}. It works once, within 10 minutes.\n"
+            "Open our chat in the other app and type /{word} {code} there.\n"
+            "If you already have a code from the other app, just type it here."
+        ),
+    },
+    "linked": {
+        "th": "เชื่อมต่อแล้วค่ะ ต่อไปจะทักมาทาง {here} หรือ {there} เราก็รู้ว่าเป็นคุณลูกค้าคนเดิมนะคะ",
+        "en": "Linked! From now on we know you on {here} and on {there} as the same person.",
+    },
+    "linked_other": {
+        "th": "เชื่อมแชตนี้กับ {there} แล้วค่ะ ถ้าคุณลูกค้าไม่ได้ทำเอง แจ้งร้านได้เลยนะคะ",
+        "en": "This chat is now linked with {there}. If that wasn't you, please tell the shop.",
+    },
+    "linked_number": {
+        "th": "เบอร์นี้ยืนยันไว้กับอีกช่องทางแล้ว เราเชื่อมทั้งสองแชตให้เรียบร้อยค่ะ",
+        "en": "This number was verified on another channel too: we've linked both chats.",
+    },
+    "link_wrong": {
+        "th": "รหัสไม่ถูกต้องหรือหมดอายุแล้วค่ะ พิมพ์ /{word} ในอีกช่องทางเพื่อขอรหัสใหม่นะคะ",
+        "en": "That code is wrong or no longer valid. Type /{word} in the other app for a new one.",
+    },
+    "link_here": {
+        "th": "รหัสนี้เป็นของแชตนี้เองค่ะ รบกวนพิมพ์ในอีกช่องทางหนึ่งนะคะ",
+        "en": "That is this chat's own code: type it in the other app.",
+    },
+    "link_tries": {
+        "th": "ใส่รหัสผิดหลายครั้งแล้วค่ะ รบกวนรอ 10 นาทีแล้วลองใหม่นะคะ",
+        "en": "That was too many wrong codes. Please wait 10 minutes and try again.",
+    },
+    "link_private": {
+        "th": "รหัสเชื่อมต่อขอได้ในแชตส่วนตัวเท่านั้นค่ะ",
+        "en": "Please do that in a private chat with me.",
+    },
     "unknown_command": {
         "th": "ขอโทษค่ะ ไม่รู้จักคำสั่งนี้ค่ะ",
         "en": "I don't know that command.",
@@ -87,6 +127,10 @@ TEXTS: dict[str, dict[Tongue, str]] = {
     "location": {
         "th": "ได้รับตำแหน่งแล้วค่ะ ต้องการให้ช่วยเรื่องอะไรคะ",
         "en": "Got your location, thanks. What can I do for you?",
+    },
+    "contact": {
+        "th": "ได้รับข้อมูลติดต่อแล้ว ขอบคุณค่ะ ต้องการให้ช่วยเรื่องอะไรคะ",
+        "en": "Got the contact, thanks. What can I do for you?",
     },
     "thanks": {
         "th": "ด้วยความยินดีค่ะ",

@@ -21,6 +21,7 @@ from gateway.channel_states import ChannelStates
 from gateway.ending import Ending
 from gateway.errors import InboxUnavailable, SendFault, UnknownTenant
 from gateway.events import Events
+from gateway.homes import Homes
 from gateway.inbox.base import Claim, Inbox, event_of
 from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
@@ -55,6 +56,7 @@ CLASSIFY_AFTER = 10.0  # seconds a finished answer waits for its message's class
 TYPING_AFTER = 0.5  # seconds before the typing sign shows: instant answers need none
 TYPING_EVERY = 4.5  # seconds: Telegram's sign lasts five
 
+_WITHOUT_CHANNEL = ("terminal", "web")  # every tenant can be talked to in the terminal and by the API
 
 Attaching = asyncio.Task[Sequence[InboundMessage]]
 
@@ -100,6 +102,7 @@ class Turn:
         self._openings = manager.openings
         self._minding = Minding(manager)
         self._ending = Ending(inbox, manager, clock)
+        self._homes = Homes(inbox, manager)
         self._enable_memory = enable_memory
         self._clock = clock
 
@@ -111,6 +114,10 @@ class Turn:
                 raise
             await self._inbox.finish(claim, None, f"gave up after {claim.max_attempts} tries: {error}")
             return
+        at_home = await self._homes.settled(claim)
+        if at_home is None:
+            return
+        claim = at_home
         now = self._clock()
         remembers = self._enable_memory and agent.conversation_memory
         messages, amended = await self._events.prepare(tenant, claim, remembers)
@@ -166,6 +173,8 @@ class Turn:
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
         await self._ending.keep(claim, tenant, messages, written, event)
+        if done and done.forgets_talk:
+            await self._ending.keep_elsewhere(claim, written)
         change = done.change if done else unchanged
         rev = stored.rev if stored else 0
         await self._ending.finish(claim, tenant, session, rev, said, event, change, dead, carry)
@@ -201,7 +210,8 @@ class Turn:
         first = claim.messages[0]
         tenant = self._tenant_of(first.tenant)
         agent = tenant.agent(first.agent) if tenant else None
-        if tenant is None or agent is None or (first.channel not in tenant.channels and first.platform != "terminal"):
+        anyway = first.platform in _WITHOUT_CHANNEL
+        if tenant is None or agent is None or not (anyway or first.channel in tenant.channels):
             raise UnknownTenant(f"{first.tenant}/{first.channel}/{first.agent} is not configured")
         return tenant, agent
 
@@ -270,7 +280,7 @@ class Turn:
             return None
         access = access_of(moment.tenant, moment.agent)
         session = moment.session
-        return await self._processors.of(moment.tenant).analyze_message(
+        event = await self._processors.of(moment.tenant).analyze_message(
             words,
             {
                 "last_intent": session.last_intent,
@@ -283,6 +293,10 @@ class Turn:
             ask=access.api_key is not None and moment.tenant.understanding.policy != "never" and not moment.hurried,
             trusted=_TRUSTED[moment.tenant.understanding.policy],
         )
+        if any(map(_own_words, moment.messages)):
+            return event
+        # What a sticker or a place is called says nothing of the customer's language.
+        return event.model_copy(update={"payload": {**event.payload, "language": moment.language}})
 
     async def _event(
         self, claim: Claim, moment: Moment, classifying: asyncio.Task[MemoryEvent | None], outbox: Outbox

@@ -135,6 +135,7 @@ async def house(
     llm_key: str | None = None,
     line_channels: tuple[LineChannel, ...] = (),
     telegram_tokens: tuple[str, ...] = (TELEGRAM_TOKEN,),
+    telegram_names: Mapping[str, str] | None = None,
     clock: assembly.Clock = assembly.utc_now,
     times: Times | None = None,
     probe_every: float = 0.0,
@@ -152,7 +153,9 @@ async def house(
 
     async with AsyncExitStack() as stack:
         line = await stack.enter_async_context(LineStandIn(line_channels or (LineChannel(),), clock=seconds))
-        telegram = await stack.enter_async_context(TelegramStandIn(telegram_tokens, clock=seconds))
+        telegram = await stack.enter_async_context(
+            TelegramStandIn(telegram_tokens, names=telegram_names, clock=seconds)
+        )
         llm = await stack.enter_async_context(OpenRouterStandIn((LLM_KEY,)))
         given = Settings(
             redis_url=redis_url,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +17,16 @@ from tests.standins.telegram_text import Refused, parsed
 class TelegramSending(StandIn):
     """The part of Telegram that has messages to show, and its state."""
 
-    def __init__(self, tokens: Sequence[str] = ("1000001:first-test-bot",), **more: Any) -> None:
+    def __init__(
+        self,
+        tokens: Sequence[str] = ("1000001:first-test-bot",),
+        *,
+        names: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(**more)
         self.tokens = tuple(tokens)
+        self.names = dict(names or {})
         self.refuses: dict[str, str] = {}
         self.unknown: set[str] = set()
         self.migrated: dict[str, str] = {}
@@ -27,13 +34,14 @@ class TelegramSending(StandIn):
         self.files: dict[str, bytes] = {}
         self.expired: set[str] = set()
         self.unfetchable: set[str] = set()
+        self.lacks: set[str] = set()
         self.per_chat: tuple[int, float] | None = None
         self.per_bot: tuple[int, float] | None = None
         self._forget()
 
     def _forget(self) -> None:
         self.bots = {
-            token: Bot(token, int(token.partition(":")[0]), f"bot{token.partition(':')[0]}_bot")
+            token: Bot(token, number := int(token.partition(":")[0]), self.names.get(token, f"bot{number}_bot"))
             for token in self.tokens
         }
         self.shown: list[TelegramShown] = []
@@ -246,9 +254,23 @@ class TelegramSending(StandIn):
             raise Refused("Bad Request: the method is available only in private chats")
         if int(given.get("draft_id") or 0) == 0:
             raise Refused("Bad Request: draft_id must be non-zero")
-        text, _ = parsed(given.get("text"), given.get("parse_mode"), given.get("entities"), 4096)
-        self.drafts.append({"chat": chat, "draft_id": int(given["draft_id"]), "text": text, "at": self.clock()})
+        # Telegram 2.2: a draft goes to a chat and topic; business chats and replies are no arguments of the method
+        strange = set(given) - {
+            "chat_id", "message_thread_id", "draft_id", "text", "parse_mode", "entities", "can_stop", "keep_on_stop",
+        }  # fmt: skip
+        if strange:
+            raise Refused(f"Bad Request: {sorted(strange)[0]} is not supported for drafts")
+        text, entities = parsed(given.get("text"), given.get("parse_mode"), given.get("entities"), 4096)
+        draft = {"chat": chat, "draft_id": int(given["draft_id"]), "text": text, "entities": entities}
+        self.drafts.append({**draft, "at": self.clock(), "after": len(self.delivered.get(chat, ()))})
         return True
+
+    def draft_on_screen(self, chat: str) -> str | None:
+        """What a chat shows below its last message."""
+        # Telegram 2.2: a draft is a preview of 30 s that goes when a message comes
+        mine = [one for one in self.drafts if one["chat"] == chat][-1:]
+        there = [one for one in mine if one["after"] == len(self.delivered.get(chat, ()))]
+        return there[0]["text"] if there and self.clock() - there[0]["at"] < 30 else None
 
     def _answercallbackquery(self, bot: Bot, given: dict[str, Json]) -> Json:
         query = str(given.get("callback_query_id", ""))

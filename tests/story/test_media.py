@@ -205,3 +205,19 @@ async def test_a_voice_message_is_answered_by_what_is_said_in_it(tmp_path: Path,
             await home.quiet()
             assert home.telegram_shows(55) == ["At nine."]
     assert heard == [{"model": "whisper-test", "name": "recording.ogg", "data": b"OggS and so on"}]
+
+
+async def test_what_we_call_a_thing_is_no_word_of_the_customers(tmp_path: Path, redis_url: str) -> None:
+    """Neither remembered as said by them, nor a sign of their language."""
+    async with house(tmp_path, redis_url) as home:
+        await home.line_says(ANN, "สวัสดีค่ะ")
+        await home.quiet()
+        things = [sent(home, "image"), sent(home, "sticker", keywords=["hello", "wave"]), sent(home, "location")]
+        things[2]["message"] |= {"title": "Siam Square", "latitude": 13.7, "longitude": 100.5}
+        for thing in (*things, sent(home, "file", fileName="x.pdf")):
+            await home.line.deliver(home.line_hook(), thing)
+            await home.quiet()
+        assert [one for one in home.line_shows(ANN) if one.isascii()] == []
+        assert len(home.line_shows(ANN)) == 5
+    longterm = "".join(path.read_text("utf-8") for path in (tmp_path / "data" / "longterm").rglob("*.*"))
+    assert ("Siam Square" in longterm, "could not be opened" in longterm) == (True, False)

@@ -70,7 +70,7 @@ async def work(
         stack.push_async_callback(inbox.close)
         manager = memory_of(settings, tenants, redis_url, clock=clock)
         stack.push_async_callback(manager.close)
-        senders = senders_of(settings, stack)
+        senders = senders_of(settings, stack, inbox)
         senders["terminal"] = TerminalSender(client)
         states = ChannelStates(client)
         line, telegram = senders["line"], senders["telegram"]

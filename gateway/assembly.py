@@ -101,12 +101,14 @@ def memory_of(settings: Settings, tenants: Tenants, redis_url: str | None, *, cl
     )
 
 
-def senders_of(settings: Settings, stack: AsyncExitStack) -> dict[str, Sender]:
-    """The platforms' senders; their SDKs are loaded when first used."""
+def senders_of(settings: Settings, stack: AsyncExitStack, inbox: Inbox | None = None) -> dict[str, Sender]:
+    """The platforms' senders; their SDKs are loaded when first used. With the inbox, which keeps the pace, answers are
+    shown while they grow."""
     from gateway.adapters.line_sender import LineSender
     from gateway.adapters.telegram_sender import TelegramSender
 
-    senders: dict[str, Sender] = {"line": LineSender(settings), "telegram": TelegramSender(settings)}
+    telegram = TelegramSender(settings, may_pass=inbox.may_pass if inbox else None)
+    senders: dict[str, Sender] = {"line": LineSender(settings), "telegram": telegram}
     for sender in senders.values():
         stack.push_async_callback(sender.close)
     return senders

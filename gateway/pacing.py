@@ -6,7 +6,7 @@ and LINE's 2000 a second for a channel, each a little below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.messages import Target
 from memory import keys
@@ -31,3 +31,8 @@ def limits_for(target: Target) -> tuple[Limit, ...]:
     if target.platform == "line":
         return (Limit(keys.shared("pace", target.tenant, target.channel), 0.55, 100),)
     return ()
+
+
+def limits_beside(target: Target) -> tuple[Limit, ...]:
+    """For what can be left out: the same buckets, full by half, so that an answer right after it need not wait."""
+    return tuple(replace(limit, burst=max(1, limit.burst // 2)) for limit in limits_for(target))

@@ -11,9 +11,10 @@ import aiohttp
 
 from config.settings import Settings
 from config.tenants import TelegramChannel, Tenant
-from gateway.adapters.base import Call, Sent
+from gateway.adapters.base import Call, Sent, Watch
 from gateway.adapters.parsing import integer, string
 from gateway.adapters.pictures import shown_in
+from gateway.adapters.telegram_drafts import Drafts, MayPass
 from gateway.adapters.telegram_media import as_text, calls_for
 from gateway.errors import ChannelBroken, SendFault, SendRefused
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
@@ -36,9 +37,13 @@ class TelegramSender:
 
     platform = "telegram"
 
-    def __init__(self, settings: Settings, timeout: aiohttp.ClientTimeout = _TIMEOUT) -> None:
+    def __init__(
+        self, settings: Settings, timeout: aiohttp.ClientTimeout = _TIMEOUT, may_pass: MayPass | None = None
+    ) -> None:
+        """With `may_pass`, the inbox's, private chats see answers grow."""
         self._base = settings.telegram_api_base
         self._timeout = timeout
+        self._drafts = Drafts(may_pass) if may_pass else None
         self._starting = asyncio.Lock()
         self._bots: Bots | None = None
         self._usernames: dict[str, str] = {}
@@ -91,8 +96,17 @@ class TelegramSender:
             return as_text(call)
         return Call(call.method, {name: value for name, value in call.body.items() if name != refused})
 
-    def watch(self, tenant: Tenant, target: Target) -> None:
-        return None
+    def watch(self, tenant: Tenant, target: Target) -> Watch | None:
+        """Drafts, which Telegram has in private chats of a bot's own."""
+        channel = tenant.channels.get(target.channel)
+        private = not target.group and target.business_id is None and target.chat_id.isdigit()
+        if self._drafts is None or not private or not isinstance(channel, TelegramChannel):
+            return None
+
+        async def show(body: dict[str, Any]) -> None:
+            await self.call(tenant, target.channel, "sendMessageDraft", body, _SIGN_TIMEOUT)
+
+        return self._drafts.watch(channel.bot_token.get_secret_value(), target, show)
 
     async def typing(self, tenant: Tenant, target: Target) -> None:
         """Shows "typing" for five seconds or until the next message."""

@@ -24,6 +24,7 @@ from aiogram.exceptions import (
     TelegramRetryAfter,
     TelegramUnauthorizedError,
 )
+from aiogram.methods import SendMessageDraft
 from aiogram.types import (
     BotCommand,
     BufferedInputFile,
@@ -210,6 +211,16 @@ async def test_a_draft_is_a_preview_in_private_chats(telegram: Telegram) -> None
         await telegram.bot.send_message_draft(GROUP, 7, text="x")
     with pytest.raises(TelegramBadRequest, match="draft_id"):
         await telegram.bot.send_message_draft(CHAT, 0, text="x")
+    with pytest.raises(TelegramBadRequest, match="too long"):
+        await telegram.bot.send_message_draft(CHAT, 7, text="x" * 4097)
+    with pytest.raises(TelegramBadRequest, match="business_connection_id"):
+        await telegram.bot(SendMessageDraft(chat_id=CHAT, draft_id=7, text="x", business_connection_id="b1"))
+    assert telegram.standin.draft_on_screen(str(CHAT)) == "กำลัง"
+    await telegram.bot.send_message(CHAT, "กำลังดีค่ะ")
+    assert telegram.standin.draft_on_screen(str(CHAT)) is None
+    telegram.standin.lacks.add("sendmessagedraft")
+    with pytest.raises(TelegramNotFound):
+        await telegram.bot.send_message_draft(CHAT, 7, text="x")
 
 
 async def test_typing_shows_nothing_on_the_screen(telegram: Telegram) -> None:

@@ -9,6 +9,7 @@ import json
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -54,6 +55,7 @@ class OpenRouterStandIn(StandIn):
         self.models: dict[str, set[str]] | None = None
         self.down: set[str] = set()
         self.chunk = 8  # characters a stream's chunk holds
+        self.pace = 0.0  # seconds between chunks, where an answer names none of its own
         self.streams = True  # False: an endpoint that passes over `stream`, as some that speak the same language do
         self._forget()
 
@@ -83,12 +85,14 @@ class OpenRouterStandIn(StandIn):
         self._forget()
 
     def script(self, orders: dict[str, Json]) -> dict[str, Json]:
-        """`answers` [text or object, …], `default` a text for all later calls, and the settings `down`, `models`."""
+        """`answers` [text or object, …], `default` a text for all later calls, and the settings `down`, `models` and
+        `pace`."""
         self.answers(*orders.get("answers", ()))
         if "default" in orders:
             text = orders["default"]
             self.answers(lambda request: text)
         self.down = set(orders.get("down", self.down))
+        self.pace = float(orders.get("pace", self.pace))
         if "models" in orders:
             given = orders["models"]
             self.models = None if given is None else {name: set(words) for name, words in given.items()}
@@ -174,7 +178,8 @@ class OpenRouterStandIn(StandIn):
             said = await said
         if isinstance(said, dict):
             said = json.dumps(said, ensure_ascii=False)
-        return said if isinstance(said, Said) else Said(said)
+        said = said if isinstance(said, Said) else Said(said)
+        return said if said.pause else replace(said, pause=self.pace)
 
 
 def usual(request: dict[str, Json]) -> str:

@@ -50,7 +50,8 @@ class TelegramStandIn(TelegramSending):
     `refuses` maps a chat to what sends to it meet (BLOCKED, …), `unknown` are chats that don't exist, `migrated` maps
     old group ids to new ones, `threads` the topics of a chat (absent: any), `per_chat` and `per_bot` are (calls,
     seconds) windows or None, `files` holds what getFile finds, `expired` callback queries that are too old,
-    `unfetchable` addresses where Telegram finds no picture or file.
+    `unfetchable` addresses where Telegram finds no picture or file, `lacks` methods (in lower case) that an older
+    server does not know.
     """
 
     name = "Telegram"
@@ -90,12 +91,14 @@ class TelegramStandIn(TelegramSending):
         self._forget()
 
     def script(self, orders: dict[str, Json]) -> dict[str, Json]:
-        """`updates` [{update, token?}] for getUpdates, and `refuses`, `migrated`, `unknown`, `per_chat`, `per_bot`."""
+        """`updates` [{update, token?}] for getUpdates, and `refuses`, `migrated`, `unknown`, `lacks`, `per_chat`,
+        `per_bot`."""
         for order in orders.get("updates", ()):
             self.push_update(**order)
         self.refuses |= orders.get("refuses", {})
         self.migrated |= orders.get("migrated", {})
         self.unknown |= set(orders.get("unknown", ()))
+        self.lacks |= set(orders.get("lacks", ()))
         for name in ("per_chat", "per_bot"):
             if name in orders:
                 setattr(self, name, tuple(orders[name]) if orders[name] else None)
@@ -136,7 +139,7 @@ class TelegramStandIn(TelegramSending):
             )
         given: dict[str, Json] = {**call.query, **(call.body if isinstance(call.body, dict) else {})}
         method = call.path.rpartition("/")[2].lower()
-        do = getattr(self, f"_{method}", None) if method in METHODS else None
+        do = getattr(self, f"_{method}", None) if method in METHODS - self.lacks else None
         if do is None:
             return refusal_of(Refused("Not Found", 404))
         try:

@@ -1,0 +1,138 @@
+"""An answer that grows before the customer's eyes in a private Telegram chat, as drafts.
+
+A draft is a preview of thirty seconds that the next message takes away: nothing of it stays in the chat. So it may be
+left out whenever it could be in the way of something, and whatever goes wrong with it ends it for that turn in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRefused, SendRetry
+from gateway.messages import Target
+from gateway.pacing import Limit, limits_beside
+from gateway.rendering import TelegramPiece, render_telegram
+from gateway.rendering.growing import so_far
+
+MayPass = Callable[[Sequence[Limit]], Awaitable[bool]]
+Show = Callable[[dict[str, Any]], Awaitable[Any]]
+
+LONGEST = 5000  # characters that are rendered; of a long answer its beginning is shown, which is read first
+# Seconds.
+FIRST_AFTER = 0.3  # a whole answer may be there before a draft could be read
+EVERY = 1.0
+AGAIN = 0.25  # when there was no room for it
+ANEW = 20.0  # a draft that is not changed is gone after thirty
+IN_FLIGHT = 0.25  # an answer waits for a draft on its way, which must not come after it
+REFUSED = 3600.0  # a bot whose drafts are refused is left alone for
+
+
+class Drafts:
+    """What is known of the bots of a process. `may_pass` is the inbox's: a draft never takes the room of an answer."""
+
+    def __init__(self, may_pass: MayPass, clock: Callable[[], float] = time.monotonic) -> None:
+        self.may_pass = may_pass
+        self._clock = clock
+        self._never: set[str] = set()  # tokens of bots whose server knows no drafts
+        self._quiet: dict[str, float] = {}  # token → until when
+        self._shown: set[str] = set()  # tokens of bots that had a draft taken
+
+    def watch(self, token: str, target: Target, show: Show) -> Draft | None:
+        """`show` makes the call. None: this bot's drafts are not wanted now."""
+        if token in self._never or self._quiet.get(token, 0.0) > self._clock():
+            return None
+        return Draft(self, token, target, show)
+
+    def taken(self, token: str) -> None:
+        self._shown.add(token)
+
+    def refused(self, token: str, error: SendFault) -> None:
+        if isinstance(error, ChannelBroken):
+            self._never.add(token)
+        elif isinstance(error, SendRetry) and error.retry_after is not None:
+            self._quiet[token] = self._clock() + error.retry_after
+        elif isinstance(error, SendRefused) and token not in self._shown:
+            self._quiet[token] = self._clock() + REFUSED
+
+
+class Draft:
+    """A Watch over one turn."""
+
+    def __init__(self, drafts: Drafts, token: str, target: Target, show: Show) -> None:
+        self.gone = asyncio.Event()  # a chat does not end: nobody sets it
+        self._drafts = drafts
+        self._token = token
+        self._limits = limits_beside(target)
+        self._show = show
+        self._place: dict[str, Any] = {"chat_id": target.chat_id, "draft_id": 1 + secrets.randbelow(2**31 - 1)}
+        if target.thread_id is not None:
+            self._place["message_thread_id"] = int(target.thread_id)
+        self._text = ""
+        self._news = asyncio.Event()
+        self._showing: asyncio.Task[None] | None = None
+        self._flying = False
+        self._over = False
+
+    def grew(self, text: str) -> None:
+        self._text = text
+        self._news.set()
+        if self._showing is None and not self._over:
+            self._showing = asyncio.create_task(self._show_all())
+
+    async def close(self) -> None:
+        self._over = True
+        if self._showing is None:
+            return
+        if self._flying:
+            await asyncio.wait({self._showing}, timeout=IN_FLIGHT)
+        self._showing.cancel()
+        await asyncio.wait({self._showing})
+
+    async def _show_all(self) -> None:
+        await asyncio.sleep(FIRST_AFTER)
+        shown, at = "", 0.0
+        while not self._over:
+            self._news.clear()
+            pieces = render_telegram(so_far(self._text[:LONGEST]))
+            old = time.monotonic() - at > ANEW
+            if not pieces or (pieces[0].text == shown and not old):
+                await self._more(ANEW)
+            elif not await self._may_pass():
+                await asyncio.sleep(AGAIN)
+            elif not self._over:
+                if not await self._draft(pieces[0]):
+                    return
+                shown, at = pieces[0].text, time.monotonic()
+                await asyncio.sleep(EVERY)
+
+    async def _more(self, patience: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._news.wait()
+
+    async def _may_pass(self) -> bool:
+        try:
+            return await self._drafts.may_pass(self._limits)
+        except InboxUnavailable:
+            return False
+
+    async def _draft(self, piece: TelegramPiece) -> bool:
+        """False: no more is to be tried."""
+        body = {**self._place, "text": piece.text}
+        if piece.entities:
+            body["entities"] = piece.entities
+        self._flying = True
+        try:
+            await self._show(body)
+        except SendFault as error:
+            self._drafts.refused(self._token, error)
+            return False
+        finally:
+            self._flying = False
+        self._drafts.taken(self._token)
+        return True

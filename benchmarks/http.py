@@ -8,7 +8,7 @@ from typing import cast
 
 import httptools
 
-Answer = Callable[[bytes, bytes], tuple[float, bytes]]  # path, body → seconds to wait, JSON body of the answer
+Answer = Callable[[bytes, bytes], tuple[float, bytes]]  # path, body → seconds to wait, body of the answer: JSON, or events of a stream
 
 
 class _Waiting(asyncio.Protocol):
@@ -101,7 +101,8 @@ class _Serving(asyncio.Protocol):
             return
         wait, body = self._answer(self._path, self._body)
         self._clear()
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+        kind = b"text/event-stream" if body.startswith(b"data:") else b"application/json"
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (kind, len(body))
         if wait:
             asyncio.get_running_loop().call_later(wait, self._write, head + body)
         else:

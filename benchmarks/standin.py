@@ -42,7 +42,8 @@ class StandIn:
     def _answer(self, path: bytes, body: bytes) -> tuple[float, bytes]:
         if path.endswith(b"/chat/completions"):
             self.model_calls += 1
-            return self.model_seconds, _completion(_last_mark(body))
+            said = _streamed if b'"stream":true' in body else _completion
+            return self.model_seconds, said(_last_mark(body))
         if path.startswith(b"/v2/bot/message/"):
             self._note(body)
             return 0.0, _SENT
@@ -67,6 +68,19 @@ class StandIn:
 def _last_mark(body: bytes) -> int | None:
     marks = MARK.findall(body)
     return int(marks[-1]) if marks else None
+
+
+def _streamed(number: int | None) -> bytes:
+    """The same answer in pieces of four characters, which arrive at once: what reading them costs counts, not a model's
+    pace."""
+    text = f"{ANSWERED} #m{number}#"
+    frame = {"id": "gen-1", "object": "chat.completion.chunk", "created": 1, "model": "stub"}
+    deltas = [{"content": text[at : at + 4]} for at in range(0, len(text), 4)]
+    chunks: list[dict[str, object]] = [{**frame, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    chunks.append({**frame, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    chunks.append({**frame, "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 10}})
+    events = [json.dumps(chunk, ensure_ascii=False) for chunk in chunks]
+    return "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]).encode()
 
 
 def _completion(number: int | None) -> bytes:

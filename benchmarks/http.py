@@ -8,7 +8,7 @@ from typing import cast
 
 import httptools
 
-Answer = Callable[[bytes, bytes], tuple[float, bytes]]  # path, body → seconds to wait, body of the answer: JSON, or events of a stream
+Answer = Callable[[bytes, bytes], tuple[float, bytes]]  # path, body → seconds to wait, body of the answer
 
 
 class _Waiting(asyncio.Protocol):

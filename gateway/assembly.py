@@ -146,6 +146,7 @@ def turn_of(
     from gateway.commands import Commands
     from gateway.events import Events
     from gateway.forgetting import Forgetting
+    from gateway.linking import Linking
     from gateway.media import Media
     from gateway.patience import Presses, Times
     from gateway.per_tenant import PerTenant
@@ -188,6 +189,7 @@ def turn_of(
         events=events,
         media=Media(fetchers, manager.media, hearing),
         settlers=[
+            *([Linking(manager, inbox, client)] if client else []),
             desk,
             events,
             *([RateLimit(client)] if client else []),

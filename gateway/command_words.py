@@ -13,6 +13,8 @@ _THAI: dict[str, CommandName] = {
     "ภาษา": "language",
     "ข้อมูลของฉัน": "mydata",
     "ลืม": "forget",
+    "เชื่อมต่อ": "link",
+    "เชื่อม": "link",
     "พนักงาน": "human",
     "บอต": "bot",
     "บอท": "bot",
@@ -25,6 +27,7 @@ DOES: dict[CommandName, dict[Tongue, str]] = {
     "language": {"th": "เลือกภาษา พิมพ์ th หรือ en ต่อท้าย", "en": "choose the language: th or en"},
     "mydata": {"th": "ดูข้อมูลที่เราจำไว้", "en": "show what we remember"},
     "forget": {"th": "ให้เราลืมข้อมูลทั้งหมด", "en": "make us forget everything"},
+    "link": {"th": "เชื่อมแชตนี้กับอีกช่องทาง", "en": "link this chat with another app"},
     "human": {"th": "คุยกับพนักงาน", "en": "talk to a person"},
     "bot": {"th": "กลับมาคุยกับบอต", "en": "go back to the bot"},
 }
@@ -42,5 +45,8 @@ def named(tenant: Tenant, text: str) -> CommandName | None:
 
 def listed(tenant: Tenant) -> list[tuple[str, CommandName]]:
     """What customers are shown: the shop's word for each command that does something here."""
-    shown = [(tenant.command(name), name) for name in COMMANDS if tenant.staff or name not in _WITH_STAFF]
+    hidden = () if tenant.staff else _WITH_STAFF
+    if len({channel.platform for channel in tenant.channels.values()}) < 2:
+        hidden = (*hidden, "link")
+    shown = [(tenant.command(name), name) for name in COMMANDS if name not in hidden]
     return [(word, name) for word, name in shown if word is not None]

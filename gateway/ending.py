@@ -55,6 +55,14 @@ class Ending:
             elif isinstance(result, BaseException):
                 raise result
 
+    async def keep_elsewhere(self, claim: Claim, said: Sequence[Message]) -> None:
+        """Also under the ids that were merged into the conversation's own."""
+        try:
+            for one in (await self._manager.every(claim.ref))[1:]:
+                await self._transcripts.append(one, said)
+        except MemoryFault as error:
+            log.error("not written: %s", error, extra={"conversation": claim.conversation})
+
     async def finish(
         self,
         claim: Claim,

@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 
 from gateway.dead_letters import DeadLetters
 from gateway.inbox.base import Inbox
+from gateway.linking import forget_links
 from gateway.reach import Reach
 from gateway.staff_desk import forget_customer
 from memory.canonical import all_ids
@@ -27,13 +28,14 @@ class Forgetting:
         self._redis = client
 
     async def __call__(self, tenant: str, user: str) -> dict[str, Any]:
-        """The receipt: see MemoryManager.forget, and `dead_letters`, `staff_notes`, `marks`. Raises MemoryFault and
-        RedisError when a store could not be reached: it must be asked for again."""
-        more = {"dead_letters": 0, "staff_notes": 0, "marks": 0}
+        """The receipt: see MemoryManager.forget, and `dead_letters`, `staff_notes`, `marks`, `links`. Raises MemoryFault
+        and RedisError when a store could not be reached: it must be asked for again."""
+        more = {"dead_letters": 0, "staff_notes": 0, "marks": 0, "links": 0}
         if self._redis is not None:
             # First, as long as memory knows every id of theirs.
             ids = frozenset((user, *await all_ids(self._manager.longterm, tenant, user)))
             more["dead_letters"] = await DeadLetters(self._redis, self._inbox).forget(tenant, ids)
             more["staff_notes"] = await forget_customer(self._redis, tenant, ids)
             more["marks"] = await Reach(self._redis).forget(tenant, ids)
+            more["links"] = await forget_links(self._redis, tenant, ids)
         return await self._manager.forget(tenant, user) | more

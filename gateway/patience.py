@@ -139,6 +139,10 @@ class Patience:
     def pack(self, moment: Moment, outbox: Outbox, answer: Answer) -> Outbox:
         """The outbox with its answer, to go by the freshest token that is left."""
         before = outbox.answer.before
+        if before and moment.last.platform not in self._holders:  # they waited for another channel of the same person
+            words = "\n\n".join(filter(None, [*(one.text for one in before), answer.text]))
+            media = (*(item for one in before for item in one.media), *answer.media)
+            answer, before = msgspec.structs.replace(answer, text=words, media=media), ()
         if is_press(moment.last) and not before and not answer.text:
             answer = Answer(text("no_answer_waits", moment.language))
         target = target_of(moment.last)
@@ -158,8 +162,7 @@ class Patience:
             return Deliver()
         if target.reply_token is not None and now - target.token_received_at <= self._times.fresh:
             return Deliver()
-        behind = await self._inbox.behind(claim, 1)
-        if behind and (behind[0].channel, behind[0].chat_id) == (target.channel, target.chat_id):
+        if await self._inbox.behind(claim, 1):  # on whatever channel: it is the same person
             return CarryOn(_encoder.encode(_left_by(outbox)))
         push = _allows_push(tenant, target.channel)
         if push and not outbox.noticed:

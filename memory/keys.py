@@ -89,6 +89,11 @@ def session(ref: ConversationRef) -> str:
     return f"{base}/{escape(agent_name(ref.agent))}/{escape(ref.conversation)}"
 
 
+def session_user(session_key: str) -> str | None:
+    """Whose conversation a session's key names; None where it does not hold the id whole."""
+    return unescape(session_key.split(":", 2)[2].partition("/")[0])
+
+
 def beside(session_key: str, kind: str, *rest: str) -> str:
     """A key in the same cluster slot as the session: its tag is the session's key (which can hold no brace)."""
     return ":".join([f"cc:{kind}:{{{session_key}}}", *map(escape, rest)])
@@ -122,6 +127,16 @@ def archive_file(base: Path, tenant: str, user: str) -> Path:
     return base / check_tenant(tenant) / f"{escape(user)}.jsonl"
 
 
+def index_file(base: Path, tenant: str, ending: str = "sqlite") -> Path:
+    """`<base>/<tenant>.sqlite`, derived; `base` is `DATA_DIR/index`. Other endings: what belongs to it."""
+    return base / f"{check_tenant(tenant)}.{ending}"
+
+
 def media_dir(base: Path, tenant: str, user: str) -> Path:
     """`<base>/<tenant>/<user>/`; `base` is `DATA_DIR/media`."""
     return base / check_tenant(tenant) / escape(user)
+
+
+def conversation_file(base: Path, tenant: str, conversation: str) -> Path:
+    """Who opened a conversation, and its name; `base` is `DATA_DIR/conversations`."""
+    return base / check_tenant(tenant) / f"{escape(conversation)}.json"

@@ -22,7 +22,7 @@ _MAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s.]+")
 
 
 class Linking:
-    """Raises InvalidId for ids that can't be a key, LongTermUnavailable where what is known can't be read or written."""
+    """Raises InvalidId for ids that can't be a key, LongTermUnavailable where a file can't be read or written."""
 
     longterm: LongTerm
     sessions: Sessions
@@ -60,7 +60,7 @@ class Linking:
 
     async def unlink_user(self, tenant_id: str, user_id: str) -> str:
         """Parts `user_id` from whom it was merged into, and gives back what came from it; what was said since stays
-        with the other. The id of that one. Raises ValueError where it was not merged, or that one was merged further."""
+        with the other. The id of that one. Raises ValueError where it was not merged, or that one was too."""
         memory = await self.longterm.load(tenant_id, user_id)
         into = memory.person.merged_into if memory and memory.person else None
         if into is None:

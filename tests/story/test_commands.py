@@ -37,6 +37,7 @@ async def test_help_names_the_commands_as_the_shop_does(tmp_path: Path, redis_ur
             "• /restart start the conversation afresh\n"
             "• /language choose the language: th or en\n"
             "• /forget make us forget everything\n"
+            "• /link link this chat with another app\n"
             "• /staff talk to a person\n"
             "• /bot go back to the bot"
         ]
@@ -124,6 +125,7 @@ async def test_a_bots_menu_is_set_once_and_again_when_the_file_changes(tmp_path:
             ("language", "เลือกภาษา พิมพ์ th หรือ en ต่อท้าย"),
             ("mydata", "ดูข้อมูลที่เราจำไว้"),
             ("forget", "ให้เราลืมข้อมูลทั้งหมด"),
+            ("link", "เชื่อมแชตนี้กับอีกช่องทาง"),
         ]
         assert menu(home, "en")[:2] == [("start", "Start chatting"), ("help", "Show what I can do")]
         assert menu(home, None) == menu(home, "en")
@@ -138,7 +140,7 @@ async def test_a_bots_menu_is_set_once_and_again_when_the_file_changes(tmp_path:
         home.tenants.load()
         await home.telegram.until(lambda: len(home.telegram.calls_to(MENU)) == 3, timeout=30)
         words = [word for word, _ in menu(home, None)]
-        assert words == ["start", "help", "reset", "language", "mydata", "staff", "bot"]
+        assert words == ["start", "help", "reset", "language", "mydata", "link", "staff", "bot"]
         assert menu(home, None) == menu(home, "th")
 
 

@@ -275,6 +275,31 @@ def memory_import(tenant: str, files: tuple[Path, ...]) -> None:
         click.echo(line)
 
 
+@memory.command("link", epilog=EXAMPLE + "chat-chat memory link --tenant demo --user telegram:12345 --to line:U4af")
+@click.option("--tenant", required=True)
+@click.option("--user", required=True, help="The id that leads to the other from now on.")
+@click.option("--to", required=True, help="The id that stands for both.")
+@guarded
+def memory_link(tenant: str, user: str, to: str) -> None:
+    """Two ids are one person: everything moves, their main conversation is one."""
+    from gateway import memory_commands
+
+    for line in in_loop(memory_commands.link(_settings(), tenant, user, to)):
+        click.echo(line)
+
+
+@memory.command("unlink", epilog=EXAMPLE + "chat-chat memory unlink --tenant demo --user telegram:12345")
+@click.option("--tenant", required=True)
+@click.option("--user", required=True, help="The id that was linked to another.")
+@guarded
+def memory_unlink(tenant: str, user: str) -> None:
+    """Parts an id again, and gives back what came from it."""
+    from gateway import memory_commands
+
+    for line in in_loop(memory_commands.unlink(_settings(), tenant, user)):
+        click.echo(line)
+
+
 @memory.command("forget", epilog=EXAMPLE + "chat-chat memory forget --tenant demo --user line:U4af --yes")
 @click.option("--tenant", required=True)
 @click.option("--user", required=True)

@@ -87,6 +87,21 @@ async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> lis
     return [f"{user} taken in" for user in done]
 
 
+async def link(settings: Settings, tenant: str, user: str, to: str) -> list[str]:
+    with use_redis(settings) as (url, _):
+        async with _manager(settings, url) as manager:
+            for one in (user, to):
+                if ":" not in one or ":group:" in one:
+                    raise Failed(f"{one!r} is no person's id: write it as line:U… or telegram:12345")
+            into = await manager.link_users(tenant, user, to)
+    return [f"{user} leads to {into} from now on"]
+
+
+async def unlink(settings: Settings, tenant: str, user: str) -> list[str]:
+    async with _manager(settings) as manager:
+        return [f"{user} is parted from {await manager.unlink_user(tenant, user)}"]
+
+
 async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
     with use_redis(settings) as (url, _):
         client = assembly.inbox_client(settings, url)

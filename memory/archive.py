@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,10 @@ class Archive:
         """On disk when it returns."""
         if facts:
             await asyncio.to_thread(self._change, tenant, user, facts, now)
+
+    async def remove(self, tenant: str, user: str, fact_ids: Collection[str]) -> int:
+        """How many records were removed."""
+        return await asyncio.to_thread(self._remove, tenant, user, fact_ids)
 
     async def expire(self, tenant: str, user: str, now: datetime) -> None:
         """Drops what has lain here for longer than 30 days."""
@@ -60,6 +64,20 @@ class Archive:
                 _write(path, [*kept, *({"at": iso(now), "fact": plain(fact)} for fact in facts)])
         except OSError as error:
             raise LongTermUnavailable(f"the archive {path} can't be written: {error.strerror or error}") from error
+
+    def _remove(self, tenant: str, user: str, fact_ids: Collection[str]) -> int:
+        path = self._path(tenant, user)
+        if not path.exists():
+            return 0
+        try:
+            with file_locks.exclusive(path.parent, path.name):
+                known = _lines(path)
+                kept = [one for one in known if one["fact"].get("id") not in fact_ids]
+                if len(kept) < len(known):
+                    _write(path, kept)
+        except OSError as error:
+            raise LongTermUnavailable(f"the archive {path} can't be written: {error.strerror or error}") from error
+        return len(known) - len(kept)
 
     def _load(self, tenant: str, user: str) -> list[Fact]:
         path = self._path(tenant, user)

@@ -68,5 +68,13 @@ class MemoryConfig(BaseModel):
         return self.lm_base_path.parent / "media"
 
     @property
+    def index(self) -> Path:
+        return self.lm_base_path.parent / "index"
+
+    @property
     def archive(self) -> Path:
         return self.lm_base_path.parent / "archive"
+
+    @property
+    def conversations(self) -> Path:
+        return self.lm_base_path.parent / "conversations"

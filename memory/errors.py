@@ -3,6 +3,7 @@
 MemoryFault
 ├── SessionsUnavailable   Redis can't be reached
 ├── LongTermUnavailable   the long-term store can't be read or written just now
+├── CatalogUnavailable    the lists over a tenant are being made, or can't be read just now
 └── SessionConflict       a session changed under our hands more often than we try
 """
 
@@ -19,6 +20,10 @@ class SessionsUnavailable(MemoryFault):
 
 class LongTermUnavailable(MemoryFault):
     """Long-term memory can't be read or written just now."""
+
+
+class CatalogUnavailable(MemoryFault):
+    """The lists over a tenant can't be given just now."""
 
 
 class SessionConflict(MemoryFault):

@@ -63,6 +63,7 @@ MANY = frozenset({"allergies", "likes", "dislikes"})  # a person can have severa
 _OBSERVED = ("preferred_language", "current_topic")  # shown by every message: showing it again confirms nothing
 _NARROW_TO_WIDE = list(Scope)
 _KEPT_SOURCES = 20
+DELETED = "deleted"  # in `superseded_by`: of this one nothing is left but which messages not to learn it from again
 _TYPES = {
     "preferred_language": FactType.PREFERENCE,
     "diet": FactType.PREFERENCE,
@@ -129,6 +130,10 @@ class Fact(BaseModel):
         return self.superseded_by is None
 
     @property
+    def deleted(self) -> bool:
+        return self.superseded_by == DELETED
+
+    @property
     def sources(self) -> set[str]:
         return {*self.also_from, *([self.source] if self.source else ())}
 
@@ -163,8 +168,10 @@ def new(
     confidence: float = 1.0,
     source: str | None = None,
     pinned: bool = False,
+    owner: str = "",
 ) -> Fact:
-    """A fact that nobody has stored yet. Without a key its text gives one, without a value the text is it.
+    """A fact that nobody has stored yet. Without a key its text gives one, without a value the text is it. `owner`, the
+    person's id, makes that of its own id: the same said by two at one time are two facts.
 
     Raises ValueError where there is neither a text nor a key with a value, or for a type, scope or priority that there
     is not.
@@ -177,7 +184,7 @@ def new(
     key = (key or "").strip() or slug(text)
     if not key:
         raise ValueError("nothing to remember: give a text, or a key and a value")
-    return _made(now, key, value, text, type, scope, agent, priority, confidence, source, pinned)
+    return _made(now, key, value, text, type, scope, agent, priority, confidence, source, pinned, owner)
 
 
 def _made(
@@ -192,13 +199,14 @@ def _made(
     confidence: float = 1.0,
     source: str | None = None,
     pinned: bool = False,
+    owner: str = "",
 ) -> Fact:
     if key_form(key) in MANY and not isinstance(value, list):
         value = [value]
     value, text, key = _json(value), without_surrogates(text), without_surrogates(key)
     kind = fact_type(type) if type else _TYPES.get(key, FactType.FACT)
     return Fact(
-        id=_id(scope, agent, key, value, iso(now), source),
+        id=_id(scope, agent, key, value, iso(now), source, *([owner] if owner else ())),
         key=key,
         value=value,
         text=text or said(key, value),
@@ -231,8 +239,12 @@ def merge(facts: Iterable[Fact], fact: Fact, *, overwrite: bool = True, reassert
 
     The same again: confirmed, once a source. Another value: it takes the old one's place (`updated`), unless it was
     said before the old one, which then stands; `overwrite=False` keeps whatever is there. `reassert`: who replaces the
-    value stands in for the key, so that its confirmations go on counting.
+    value stands in for the key, so that its confirmations go on counting. What a message told and somebody deleted is
+    not learned from that message again.
     """
+    facts = list(facts)
+    if fact.sources and any(one.deleted and one.sources & fact.sources for one in facts):
+        return Merged(fact, "kept")
     mates = [one for one in facts if one.current and one.scope == fact.scope and one.agent == fact.agent]
     known = next((one for one in mates if key_form(one.key) == key_form(fact.key)), None)
     known = known or next((one for one in mates if _alike(one, fact)), None)
@@ -275,12 +287,12 @@ def attributes(facts: Iterable[Fact]) -> dict[str, Any]:
 
 
 def from_attributes(
-    facts: Sequence[Fact], told: Mapping[str, Any], now: datetime, source: str | None = None
+    facts: Sequence[Fact], told: Mapping[str, Any], now: datetime, source: str | None = None, owner: str = ""
 ) -> list[Fact]:
     """What is to be stored so that the view by key has these values too; confidence 1."""
     changed: dict[str, Fact] = {}
     for key, value in told.items():
-        merged = merge(upserted(facts, changed.values()), _made(now, key, value, source=source))
+        merged = merge(upserted(facts, changed.values()), _made(now, key, value, source=source, owner=owner))
         changed |= {one.id: one for one in merged.changed}
     return list(changed.values())
 
@@ -323,7 +335,7 @@ def without_sources(facts: Sequence[Fact], gone: Collection[str]) -> list[Fact]:
     return out[::-1]
 
 
-def settled(facts: Sequence[Fact], view: Mapping[str, Any], now: datetime) -> list[Fact]:
+def settled(facts: Sequence[Fact], view: Mapping[str, Any], now: datetime, owner: str = "") -> list[Fact]:
     """The facts of a file whose view was written by somebody else: what only stands there becomes a fact, another
     value there takes the place of ours. A key that is missing there is no statement."""
     out = list(facts)
@@ -332,7 +344,7 @@ def settled(facts: Sequence[Fact], view: Mapping[str, Any], now: datetime) -> li
         if key in known and known[key] == value:
             continue
         fact = _made(now, key, value)
-        fact = fact.with_(id=_id(Scope.USER, None, key, value, "", None))  # the same at each reading
+        fact = fact.with_(id=_id(Scope.USER, None, key, value, owner, None))  # the same at each reading
         old = next((one for one in out if one.current and one.scope is Scope.USER and one.key == key), None)
         if old is not None:
             out = upserted(out, [old.with_(superseded_by=fact.id, times_contradicted=old.times_contradicted + 1)])
@@ -340,10 +352,10 @@ def settled(facts: Sequence[Fact], view: Mapping[str, Any], now: datetime) -> li
     return out
 
 
-def without_keys(facts: Sequence[Fact], view: Mapping[str, Any], now: datetime) -> list[Fact]:
+def without_keys(facts: Sequence[Fact], view: Mapping[str, Any], now: datetime, owner: str = "") -> list[Fact]:
     """The facts so that their view by key is `view`: what is missing there goes for good."""
     kept = [one for one in facts if one.scope is not Scope.USER or not one.current or one.key in view]
-    return settled(kept, view, now)
+    return settled(kept, view, now, owner)
 
 
 def upserted(facts: Iterable[Fact], changed: Iterable[Fact]) -> list[Fact]:

@@ -75,6 +75,7 @@ class Knowing:
             confidence=confidence,
             source=source,
             pinned=pinned,
+            owner=user_id,
         )
         ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
         return (await self._remembered(ref, fact, overwrite=overwrite)).fact
@@ -95,7 +96,8 @@ class Knowing:
     ) -> str:
         """The tool's form: `Remembered: color = blue (created)`; also (updated), (confirmed)."""
         now = self._clock()
-        fact = facts.new(now=now, key=key, value=value, type=fact_type, scope=scope, agent=agent, source=source)
+        given = {"key": key, "value": value, "type": fact_type, "scope": scope, "agent": agent, "source": source}
+        fact = facts.new(now=now, owner=user_id, **given)
         ref = ConversationRef(tenant_id, user_id, agent, conversation_id)
         return answer(await self._remembered(ref, fact, overwrite=overwrite))
 

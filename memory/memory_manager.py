@@ -19,6 +19,7 @@ from memory.cleanup import Cleanup
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import Consolidation, Reader
 from memory.conversations import Conversations
+from memory.curation import Curation
 from memory.errors import LongTermUnavailable, MemoryFault, SessionConflict, SessionsUnavailable
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.knowing import Knowing
@@ -27,7 +28,7 @@ from memory.linking import Linking
 from memory.media import MediaFiles
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.openings import Openings
-from memory.protocols import Analyst, LongTerm, Sessions, Transcripts
+from memory.protocols import Analyst, Catalog, LongTerm, Sessions, Transcripts
 from memory.remember import Remember
 from memory.session import append, kept_for, known_ids, note_event, worth_saving
 from memory.surrogates import without_surrogates
@@ -56,6 +57,7 @@ class MemoryManager(Knowing, Linking):
         sessions: Sessions | None = None,
         longterm: LongTerm | None = None,
         transcripts: Transcripts | None = None,
+        catalog: Catalog | None = None,
         processor: Analyst | None = None,
         rules: Callable[[str], MemoryRules] | None = None,
         read_session: Reader | None = None,
@@ -82,7 +84,20 @@ class MemoryManager(Knowing, Linking):
         self.openings = Openings(self.longterm, self.transcripts, consolidation, self._rules)
         self._cleanup = Cleanup(self.sessions, consolidation, self.saving, self.transcripts)
         self._amendments = Amendments(self.sessions, self.longterm, self.transcripts, self.saving, self._rules, clock)
+        self._catalog = catalog
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def catalog(self) -> Catalog:
+        """The lists over a tenant; made when first asked for."""
+        if self._catalog is None:
+            self._catalog = parts.make_catalog(self._config, self._rules, self._clock)
+        return self._catalog
+
+    @property
+    def curation(self) -> Curation:
+        """What staff do with what is known."""
+        return Curation(self.longterm, self.sessions, self.archive, self.catalog, self._rules, self._clock)
 
     async def get_or_create_session_context(
         self,
@@ -206,6 +221,11 @@ class MemoryManager(Knowing, Linking):
             log.error("retention of conversations waits: %s", error)
         return await self._cleanup.transcripts(self._clock(), days, tenant_id)
 
+    async def refresh_lists(self, tenant_id: str) -> int:
+        """Compares the lists over a tenant with what is kept, so that they also show what was changed by hand; how many
+        people were taken in. Raises CatalogUnavailable."""
+        return await self.catalog.refresh(tenant_id)
+
     async def prune_media(self, tenant_id: str, days: int) -> int:
         """Removes what was sent besides words more than `days` ago; the number of files removed. Raises MemoryFault."""
         return await self.media.prune(tenant_id, self._clock() - timedelta(days=days))
@@ -244,6 +264,10 @@ class MemoryManager(Knowing, Linking):
                     count(name, removed)
             except LongTermUnavailable as error:
                 failed.append(error)
+        try:
+            await self.catalog.purge(tenant_id, ids)
+        except MemoryFault as error:
+            failed.append(error)
         if failed:
             raise failed[0]
         return receipt
@@ -255,10 +279,23 @@ class MemoryManager(Knowing, Linking):
     async def correct(
         self, ref: ConversationRef, platform_id: str, text: str, event: MemoryEvent | None = None
     ) -> Message | None:
-        return await self._under_every_id(ref, lambda one: self._amendments.correct(one, platform_id, text, event))
+        line = await self._under_every_id(ref, lambda one: self._amendments.correct(one, platform_id, text, event))
+        if line is not None:
+            await self._purged(ref.tenant)
+        return line
 
     async def retract(self, ref: ConversationRef, platform_id: str) -> Message | None:
-        return await self._under_every_id(ref, lambda one: self._amendments.retract(one, platform_id))
+        line = await self._under_every_id(ref, lambda one: self._amendments.retract(one, platform_id))
+        if line is not None:
+            await self._purged(ref.tenant)
+        return line
+
+    async def _purged(self, tenant_id: str) -> None:
+        """What somebody took back leaves the lists at once; where they can't be reached, as soon as they can."""
+        try:
+            await self.catalog.purge(tenant_id)
+        except MemoryFault as error:
+            log.error("the lists still show what was taken back: %s", error)
 
     async def _under_every_id(
         self, ref: ConversationRef, work: Callable[[ConversationRef], Awaitable[Message | None]]
@@ -288,6 +325,8 @@ class MemoryManager(Knowing, Linking):
 
     async def close(self) -> None:
         await self.saving.flush()
+        if self._catalog is not None:
+            await self._catalog.close()
         await self.longterm.close()
         await self.sessions.close()
         if self._model is not None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import Reader
+from memory.index.notes import Notes
 from memory.long_term.json_files import JsonFiles
 from memory.models import Message
-from memory.protocols import Analyst, LongTerm, Sessions, Transcripts
+from memory.protocols import Analyst, Catalog, LongTerm, Sessions, Transcripts
 from memory.short_term.in_process import InProcessSessions
 from memory.transcripts import TranscriptFiles
 from processors.extraction import Reading, read
@@ -42,7 +43,21 @@ def make_longterm(config: MemoryConfig, rules: Callable[[str], MemoryRules], clo
         compression=config.lm_compression,
         retention=lambda tenant: rules(tenant).retention,
         clock=clock,
+        noted=Notes(config.index).note,
     )
+
+
+def make_catalog(config: MemoryConfig, rules: Callable[[str], MemoryRules], clock: Clock) -> Catalog:
+    from memory.index.catalog import SqliteCatalog  # SQLite is loaded by whoever asks for a list
+
+    source = JsonFiles(
+        config.lm_base_path,
+        compression=config.lm_compression,
+        retention=lambda tenant: rules(tenant).retention,
+        clock=clock,
+        cache_entries=0,  # it reads everybody once: that must not drive out whom the turns need
+    )
+    return SqliteCatalog(config.index, source)
 
 
 def make_transcripts(config: MemoryConfig, clock: Clock) -> Transcripts:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from datetime import date, datetime, tzinfo
 from typing import Any, Protocol
 
 from memory.keys import ConversationRef
+from memory.listing import Counts, Kind, Listed, Place, Wanted
 from memory.models import Changes, LongTermMemory, Message, ShortTermMemory
 from processors.models import MemoryEvent
 
@@ -37,6 +38,10 @@ class Sessions(Protocol):
 
     def expired(self, now: datetime, limit: int = 100) -> AsyncIterator[ConversationRef]:
         """Conversations whose session is over and not yet consolidated. Never scans the keyspace."""
+        ...
+
+    def of(self, tenant: str, user: str | None = None) -> AsyncIterator[ConversationRef]:
+        """The conversations of a tenant, or of one user there, that have a session."""
         ...
 
     async def consolidated(self, ref: ConversationRef, rev: int) -> bool:
@@ -105,6 +110,47 @@ class LongTerm(Protocol):
 
     async def forget(self, tenant: str, user: str) -> dict[str, int]:
         """Removes the person; what was removed where, with counts."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Catalog(Protocol):
+    """Lists over all that a tenant knows, made of what LongTerm holds. What was saved before is in the answer.
+
+    Raises CatalogUnavailable (memory.errors) while it is being made for the first time or can't be read.
+    """
+
+    async def page(
+        self, tenant: str, kind: Kind, wanted: Wanted, *, sort: str | None = None, limit: int = 50,
+        after: Place | None = None,
+    ) -> Listed:  # fmt: skip
+        """The records after that place. Equal ones by whose they are and their id, so that pages stay stable while
+        things change. Raises ValueError for a `sort` that is none of `listing.SORTS`."""
+        ...
+
+    async def counts(self, tenant: str, kind: Kind, wanted: Wanted) -> Counts:
+        """Of facts by `type`, `priority`, `scope`; of events by `type`."""
+        ...
+
+    async def per_day(self, tenant: str, wanted: Wanted, zone: tzinfo) -> dict[date, int]:
+        """How many events each day has in that zone; days without any are left out."""
+        ...
+
+    async def whose(self, tenant: str, kind: Kind, record_id: str) -> list[str]:
+        """The users that have a record of this id; "": the tenant itself."""
+        ...
+
+    async def purge(self, tenant: str, users: Collection[str] = ()) -> None:
+        """Right after something was deleted: nothing that is gone from long-term memory, of these users and of whoever
+        changed since, is left in here when it returns, also not in bytes that nobody reads any more."""
+        ...
+
+    async def refresh(
+        self, tenant: str, *, anew: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """Compares everything, so that it also sees what was changed by hand; how many were taken in. `anew`: from
+        nothing. `progress` is told how many of how many are done, from another thread."""
         ...
 
     async def close(self) -> None: ...

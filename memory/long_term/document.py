@@ -117,7 +117,7 @@ def _settle(document: Document, view: dict[str, Any], now: datetime) -> None:
     """In place: the facts say everything that the attributes say, and the attributes are the facts by key."""
     raw = document.get("facts", [])
     facts = _models(Fact, raw)
-    after = settled(facts, view, now)
+    after = settled(facts, view, now, str(document.get("user_id", "")))
     if after != facts:
         document["facts"] = _upserted(raw, [plain(fact) for fact in after])
     document["attributes"] = attributes(after)
@@ -196,7 +196,9 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
                 update[name] = list(({one.id: one for one in update.get(name, getattr(memory, name))} | new).values())
         if "attributes" in line:
             facts = update.get("facts", memory.facts)
-            update["facts"] = settled(facts, with_attributes(attributes(facts), line["attributes"]), now)
+            update["facts"] = settled(
+                facts, with_attributes(attributes(facts), line["attributes"]), now, memory.user_id
+            )
         if "history_summary" in line:
             update["history_summary"] = line["history_summary"]
         if "person" in line and _is(Person, line["person"]):
@@ -224,7 +226,7 @@ def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory,
     out = {**document, "events": events, "history_summary": after.history_summary}
     facts = after.facts
     if after.attributes != before.attributes and facts == before.facts:
-        facts = without_keys(facts, after.attributes, now)
+        facts = without_keys(facts, after.attributes, now, after.user_id)
     out["attributes"] = attributes(facts)
     for name, model in RECORDS.items():
         strange = [raw for raw in document.get(name, ()) if not _is(model, raw)]

@@ -50,12 +50,19 @@ class Files:
         retention: Callable[[str], Retention],
         cache: Cache,
         clock: Callable[[], datetime],
+        noted: Callable[[str, str], None] | None = None,
     ) -> None:
         self._base = base
         self._compression = compression
         self._retention = retention
         self._cache = cache
         self._clock = clock
+        self._noted = noted or (lambda tenant, user: None)
+
+    def stamp(self, tenant: str, user: str) -> str:
+        place = Place(self._base, tenant, user)
+        with _faults("read", place):
+            return place.mark().stamp
 
     def load(self, tenant: str, user: str) -> LongTermMemory | None:
         place = Place(self._base, tenant, user)
@@ -83,6 +90,7 @@ class Files:
                 return
             written = b"".join(document.dump(line) + b"\n" for line in lines)
             size = journal.append(place.journal, written)
+            self._noted(tenant, user)
             mark = place.mark()
             if memory is not None:  # known already: the next reader need not read what was just written
                 self._cache.put((tenant, user), Entry(mark, size, memory))
@@ -98,7 +106,11 @@ class Files:
             if place.mark().nothing:
                 return 0
             with file_locks.exclusive(place.folder, place.name):
-                return self._fold(place, tenant, user, now)
+                before = place.mark()
+                removed = self._fold(place, tenant, user, now)
+                if place.mark() != before:
+                    self._noted(tenant, user)
+                return removed
 
     def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
         place = Place(self._base, tenant, user)
@@ -118,6 +130,7 @@ class Files:
                 merged = document.rewritten(whole, before, after, self._clock())
                 place.write(document.dump(merged, readable=True), self._compression)
                 self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
+                self._noted(tenant, user)
                 return True
 
     def forget(self, tenant: str, user: str) -> dict[str, int]:

@@ -8,7 +8,7 @@ fsync. Everything that blocks runs in one thread call an operation.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import orjson
 from memory import facts, keys
 from memory.long_term.cache import Cache
 from memory.long_term.files import Addition, Files
-from memory.long_term.place import ENDINGS, Compression, Place
+from memory.long_term.place import Compression, Place, Seen, seen
 from memory.models import Changes, LongTermMemory
 from memory.retention import Retention
 from processors.models import MemoryEvent, iso
@@ -34,7 +34,8 @@ class JsonFiles:
 
     `retention` is one rule for all or a function of the tenant; `clock` gives aware times. The cache holds at most
     `cache_entries` persons whose files together have at most `cache_bytes`; a look at the files (a stat) tells whether
-    it still holds, also when another process wrote.
+    it still holds, also when another process wrote. `noted` is told the tenant and user of each write, "" for the
+    tenant's own, in the thread that wrote and once it is on disk; forgetting is not told.
     """
 
     def __init__(
@@ -46,11 +47,12 @@ class JsonFiles:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         cache_entries: int = 1000,
         cache_bytes: int = 16 * 1024 * 1024,
+        noted: Callable[[str, str], None] | None = None,
     ) -> None:
         self._base = Path(base)
         self._clock = clock
         rules = (lambda _: retention) if isinstance(retention, Retention) else retention
-        self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock)
+        self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock, noted)
         self._waiting: dict[_Lane, list[_Waiting]] = {}
         self._writers: set[asyncio.Task[None]] = set()
 
@@ -95,7 +97,7 @@ class JsonFiles:
             source = events[0].event_id if len(events) == 1 else None
 
             def decide(memory: LongTermMemory) -> Changes:
-                return Changes(facts=facts.from_attributes(memory.facts, told, now, source))
+                return Changes(facts=facts.from_attributes(memory.facts, told, now, source, user))
 
         elif len(line) == 2 and summary is None:
             return
@@ -144,20 +146,27 @@ class JsonFiles:
         return await asyncio.to_thread(self._files.compact, tenant, user, now)
 
     async def users(self, tenant: str) -> AsyncIterator[str]:
-        for user in await asyncio.to_thread(self._users, tenant):
+        for user in await asyncio.to_thread(self.everybody, tenant):
             yield user
 
-    def _users(self, tenant: str) -> list[str]:
-        folder = keys.tenant_file(self._base, tenant).parent
-        endings = (*(f".json{ending}" for ending in ENDINGS.values()), ".journal")
-        names: dict[str, Path] = {}
-        if folder.is_dir():
-            for path in sorted(folder.iterdir()):
-                ending = next((one for one in endings if path.name.endswith(one)), None)
-                if ending is not None and not path.name.startswith(("_", ".")):
-                    names.setdefault(path.name.removesuffix(ending), path)
-        found = (keys.unescape(name) or self._id_inside(path) for name, path in names.items())
-        return sorted(user for user in found if user)
+    # -- blocking, for threads ---------------------------------------------------------------------------------------
+
+    def read(self, tenant: str, user: str) -> LongTermMemory | None:
+        """`load`, or with the user id "" `load_shared`."""
+        return self._files.load(tenant, user)
+
+    def stamp(self, tenant: str, user: str) -> str:
+        """The same as long as nothing changed on disk, by us or by hand; "": nothing is kept. Raises
+        LongTermUnavailable."""
+        return self._files.stamp(tenant, user)
+
+    def everybody(self, tenant: str) -> dict[str, str]:
+        """The stamp of each user of whom something is kept, in the order of their ids."""
+        found = ((keys.unescape(name) or self._id_inside(seen.path), seen.stamp) for name, seen in self._seen(tenant))
+        return {user: stamp for user, stamp in sorted(found, key=lambda one: one[0] or "") if user}
+
+    def _seen(self, tenant: str) -> Iterable[tuple[str, Seen]]:
+        return seen(keys.tenant_file(self._base, tenant).parent).items()
 
     def _id_inside(self, path: Path) -> str | None:
         """A shortened name does not hold the id; the file does."""

@@ -9,7 +9,7 @@ import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import zstandard
 
@@ -19,6 +19,8 @@ from memory.long_term.journal import sync_folder
 Compression = Literal["none", "gzip", "zstd"]
 
 ENDINGS: dict[Compression, str] = {"none": "", "gzip": ".gz", "zstd": ".zst"}
+
+_ALL = (*(f".json{ending}" for ending in ENDINGS.values()), ".journal")
 
 FileMark = tuple[int, int, int]  # inode, time of change in ns, size
 
@@ -38,6 +40,10 @@ class Mark:
     @property
     def bytes(self) -> int:
         return (self.of_file[2] if self.of_file else 0) + (self.of_journal[1] if self.of_journal else 0)
+
+    @property
+    def stamp(self) -> str:
+        return "" if self.nothing else f"{self.file.name if self.file else ''} {self.of_file} {self.of_journal}"
 
 
 class Place:
@@ -114,6 +120,44 @@ class Place:
             return sorted(path for path in self.folder.iterdir() if own.match(path.name))
         except FileNotFoundError:
             return []
+
+
+class Seen(NamedTuple):
+    """What a look into a tenant's folder tells of one user."""
+
+    path: Path  # the file, or the journal where there is none yet
+    stamp: str  # of the user's mark
+
+
+def seen(folder: Path) -> dict[str, Seen]:
+    """By the stem of the file's name: everybody of whom something is kept. What each one's Place would say, at the cost
+    of one look at each file."""
+    files: dict[str, list[tuple[int, Path, FileMark]]] = {}
+    journals: dict[str, tuple[Path, tuple[int, int]]] = {}
+    if not folder.is_dir():
+        return {}
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            ending = next((one for one in _ALL if name.endswith(one)), None)
+            if ending is None or name.startswith(("_", ".")):
+                continue
+            try:
+                stat = entry.stat()
+            except FileNotFoundError:
+                continue
+            stem, path = name.removesuffix(ending), folder / name
+            if ending == ".journal":
+                journals[stem] = path, (stat.st_ino, stat.st_size)
+            else:
+                of_file = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+                files.setdefault(stem, []).append((stat.st_mtime_ns, path, of_file))
+    out: dict[str, Seen] = {}
+    for stem in files.keys() | journals.keys():
+        newest, journal = max(files.get(stem, ()), default=None), journals.get(stem)
+        mark = Mark(newest[1] if newest else None, newest[2] if newest else None, journal[1] if journal else None)
+        out[stem] = Seen(newest[1] if newest else journals[stem][0], mark.stamp)
+    return out
 
 
 def _stat(path: Path) -> os.stat_result | None:

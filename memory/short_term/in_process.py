@@ -85,6 +85,11 @@ class InProcessSessions:
         for stored in sorted(over, key=lambda one: one.over_at or 0.0)[:limit]:
             yield stored.ref
 
+    async def of(self, tenant: str, user: str | None = None) -> AsyncIterator[ConversationRef]:
+        for stored in list(self._sessions(tenant).values()):
+            if user in (None, stored.ref.user) and self._find(stored.ref) is not None:
+                yield stored.ref
+
     async def consolidated(self, ref: ConversationRef, rev: int) -> bool:
         stored = self._find(ref)
         return stored is not None and codec.stored_rev(stored.raw) == rev and self._remove(ref)

@@ -111,13 +111,19 @@ class RedisSessions:
                 await self._redis.zrem(keys.shared("i", "used", ref.tenant), name)
         return bool(dropped == 1)
 
-    async def forget(self, tenant: str, user: str) -> int:
-        removed = 0
-        start = lua.member(ConversationRef(tenant, user)).rsplit(",", 2)[0] + ","
+    async def of(self, tenant: str, user: str | None = None) -> AsyncIterator[ConversationRef]:
+        start = lua.member(ConversationRef(tenant, user or "")).rsplit(",", 3 if user is None else 2)[0] + ","
+        found = set()
         with sessions_errors():
-            found = {ConversationRef(tenant, user)}
             async for raw, _ in self._redis.zscan_iter(lua.INDEX, match=_literal(start) + "*", count=1000):
                 found.add(lua.conversation_of(raw))
+        for ref in sorted(found):
+            yield ref
+
+    async def forget(self, tenant: str, user: str) -> int:
+        removed = 0
+        found = {ConversationRef(tenant, user), *[ref async for ref in self.of(tenant, user)]}
+        with sessions_errors():
             for ref in sorted(found):
                 removed += await self._remove(ref)
         return removed

@@ -1,0 +1,155 @@
+"""The lists over every tenant, from its index. See `Catalog` in memory.protocols."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, date, datetime, tzinfo
+from pathlib import Path
+from typing import TypeVar
+
+import orjson
+
+from memory.errors import CatalogUnavailable
+from memory.index import queries, schema
+from memory.index.file import IndexFile, NotMade
+from memory.index.notes import Notes
+from memory.index.taking import Source
+from memory.listing import Counts, Kind, Listed, Place, Wanted
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_FILLERS = 2  # threads that fill indexes: however many tenants want theirs, saving goes on beside them
+
+
+class SqliteCatalog:
+    """`base` is `DATA_DIR/index`. A question waits up to `patience` seconds until the index has caught up; after that
+    it is answered from what is there."""
+
+    def __init__(self, base: Path, source: Source, *, patience: float = 5.0) -> None:
+        self._base = base
+        self._source = source
+        self._patience = patience
+        self._notes = Notes(base)
+        self._files: dict[str, IndexFile] = {}
+        self._filling: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[int]] = {}
+        self._threads: ThreadPoolExecutor | None = None
+
+    async def page(
+        self, tenant: str, kind: Kind, wanted: Wanted, *, sort: str | None = None, limit: int = 50,
+        after: Place | None = None,
+    ) -> Listed:  # fmt: skip
+        asked, values = queries.page(kind, wanted, sort, limit + 1, after)
+        all_of_them, conditions = queries.total(kind, wanted)
+
+        def look(db: sqlite3.Connection) -> Listed:
+            db.execute("BEGIN")  # one moment for both
+            found = db.execute(asked, values).fetchall()
+            (total,) = db.execute(all_of_them, conditions).fetchone()
+            shown = found[:limit]
+            records = [{"user_id": user, **orjson.loads(record)} for _, user, _, record in shown]
+            return Listed(records, total, tuple(shown[-1][:3]) if len(found) > limit else None)
+
+        return await self._ask(tenant, look)
+
+    async def counts(self, tenant: str, kind: Kind, wanted: Wanted) -> Counts:
+        asked, values = queries.counts(kind, wanted)
+
+        def look(db: sqlite3.Connection) -> Counts:
+            total, by = 0, {name: dict[str, int]() for name in schema.OF[kind].counted}
+            for *names, number in db.execute(asked, values):
+                total += number
+                for column, name in zip(by, names, strict=True):
+                    by[column][name] = by[column].get(name, 0) + number
+            return Counts(total, by)
+
+        return await self._ask(tenant, look)
+
+    async def per_day(self, tenant: str, wanted: Wanted, zone: tzinfo) -> dict[date, int]:
+        asked, values = queries.per_slot(wanted)
+
+        def look(db: sqlite3.Connection) -> dict[date, int]:
+            days: dict[date, int] = {}
+            for slot, number in db.execute(asked, values):
+                day = datetime.fromtimestamp(slot * queries.SLOT / 1000, UTC).astimezone(zone).date()
+                days[day] = days.get(day, 0) + number
+            return dict(sorted(days.items()))
+
+        return await self._ask(tenant, look)
+
+    async def whose(self, tenant: str, kind: Kind, record_id: str) -> list[str]:
+        def look(db: sqlite3.Connection) -> list[str]:
+            found = db.execute(f"SELECT user FROM {kind} WHERE id = ? ORDER BY user", [record_id])
+            return [user for (user,) in found]
+
+        return await self._ask(tenant, look)
+
+    async def purge(self, tenant: str, users: Collection[str] = ()) -> None:
+        await asyncio.to_thread(self._file(tenant).purge, users)
+
+    async def refresh(
+        self, tenant: str, *, anew: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        file = self._file(tenant)
+        return await self._in_thread(lambda: file.refresh(anew=anew, progress=progress))
+
+    async def close(self) -> None:
+        """What is being filled stops after its step, and goes on from there when it is next asked for."""
+        for file in self._files.values():
+            file.stopping.set()
+        if self._threads is not None:
+            await asyncio.to_thread(self._threads.shutdown)
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    async def _ask(self, tenant: str, look: Callable[[sqlite3.Connection], T]) -> T:
+        file = self._file(tenant)
+        for _ in range(2):
+            try:
+                if await asyncio.to_thread(file.behind):
+                    await self._caught_up(tenant, file)
+                return await asyncio.to_thread(_looked, file, look)
+            except NotMade:
+                await self._caught_up(tenant, file)
+        try:
+            return await asyncio.to_thread(_looked, file, look)
+        except NotMade:
+            raise CatalogUnavailable("the lists of this tenant are being made: ask again in a moment") from None
+
+    async def _caught_up(self, tenant: str, file: IndexFile) -> None:
+        """One at a time a tenant, however many ask. It goes on when the one who asked is gone."""
+        lane = (asyncio.get_running_loop(), tenant)
+        work = self._filling.get(lane)
+        if work is None:
+            work = self._filling[lane] = asyncio.ensure_future(self._in_thread(file.catch_up))
+            work.add_done_callback(lambda done: self._over(lane, done))
+        done, _ = await asyncio.wait({work}, timeout=self._patience)
+        for one in done:
+            with suppress(NotMade):  # broken again meanwhile
+                one.result()
+
+    def _over(self, lane: tuple[asyncio.AbstractEventLoop, str], done: asyncio.Future[int]) -> None:
+        del self._filling[lane]
+        if not done.cancelled() and (error := done.exception()) is not None:
+            log.error("an index can't be brought up to date: %s", error)
+
+    async def _in_thread(self, work: Callable[[], int]) -> int:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_FILLERS, thread_name_prefix="index")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _file(self, tenant: str) -> IndexFile:
+        if tenant not in self._files:
+            self._files[tenant] = IndexFile(self._base, tenant, self._source, self._notes)
+        return self._files[tenant]
+
+
+def _looked(file: IndexFile, look: Callable[[sqlite3.Connection], T]) -> T:
+    with file.open() as db:
+        return look(db)

@@ -1,0 +1,141 @@
+"""Who changed since the index last looked: one line a save, appended to `<tenant>.changed`. Blocking, for threads.
+
+A line is the user's id as JSON, or `*`: anybody may have changed. The first line names the file's generation, so that
+whoever read an earlier one knows that this is another.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memory import keys
+
+log = logging.getLogger(__name__)
+
+MOST = 1024 * 1024  # bytes; what nobody read by then is found by comparing everybody
+EVERYBODY = b"*\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far somebody has read."""
+
+    generation: str = ""
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    users: frozenset[str]
+    everybody: bool
+    mark: Mark
+
+
+class Notes:
+    """`base` is `DATA_DIR/index`. Writers share a lock, so that whoever empties the file has it alone."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+
+    def note(self, tenant: str, user: str) -> None:
+        """Never raises: what could not be noted is found when everybody is compared."""
+        path = keys.index_file(self._base, tenant, "changed")
+        line = json.dumps(user).encode() + b"\n"
+        try:
+            with _open(path, fcntl.LOCK_SH, create=True) as file:
+                size = os.fstat(file).st_size
+                os.write(file, line if size else _head() + line)
+            if size > MOST:
+                with _open(path, fcntl.LOCK_EX, create=True) as file:
+                    if os.fstat(file).st_size > MOST:
+                        os.ftruncate(file, 0)
+                        os.write(file, _head() + EVERYBODY)
+        except OSError as error:
+            log.warning("a change is not noted in %s: %s", path, error.strerror)
+
+    def since(self, tenant: str, mark: Mark) -> News:
+        """What was noted after that mark. Raises OSError."""
+        try:
+            with keys.index_file(self._base, tenant, "changed").open("rb") as file:
+                head = file.readline(64)
+                here = head.decode("ascii", "replace").strip()
+                if here == mark.generation:
+                    file.seek(mark.end)
+                end = file.tell()
+                raw = file.read()
+        except FileNotFoundError:
+            return News(frozenset(), False, Mark())
+        whole = raw[: raw.rfind(b"\n") + 1]
+        users, everybody = set(), False
+        for line in whole.splitlines():
+            if line == EVERYBODY.strip():
+                everybody = True
+            elif not line.startswith(b"#"):
+                user = _user(line)
+                everybody |= user is None
+                users.add(user or "")
+        return News(frozenset(users), everybody, Mark(here, end + len(whole)))
+
+    def behind(self, tenant: str, mark: Mark) -> bool:
+        """Whether something was noted after it: a look at the file alone."""
+        try:
+            with keys.index_file(self._base, tenant, "changed").open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                here = file.readline(64).decode("ascii", "replace").strip()
+        except FileNotFoundError:
+            return False
+        return size > (mark.end if here == mark.generation else len(here) + 1)
+
+    def drop(self, tenant: str, mark: Mark, *, at_least: int = 0, everybody: bool = False) -> bool:
+        """Empties the file if it is longer than `at_least` and nothing was noted after the mark; whether it did.
+        `everybody`: all that it says then is that anybody may have changed."""
+        try:
+            with _open(keys.index_file(self._base, tenant, "changed"), fcntl.LOCK_EX) as file:
+                size = os.fstat(file).st_size
+                if size and size <= at_least:
+                    return False
+                if size and (size != mark.end or os.pread(file, 64, 0).split(b"\n")[0].decode() != mark.generation):
+                    return False
+                os.ftruncate(file, 0)
+                if everybody:
+                    os.write(file, _head() + EVERYBODY)
+        except FileNotFoundError:
+            pass
+        return True
+
+
+def _head() -> bytes:
+    return b"#" + secrets.token_hex(8).encode() + b"\n"
+
+
+def _user(line: bytes) -> str | None:
+    try:
+        user = json.loads(line)
+    except ValueError:
+        return None
+    return user if isinstance(user, str) else None
+
+
+@contextmanager
+def _open(path: Path, kind: int, *, create: bool = False) -> Iterator[int]:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        if not create:
+            raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -105,11 +106,13 @@ async def test_the_last_prompt_holds_the_right_facts_and_no_stale_one(
         assert await cleanup(home, clock) == 1
         assert [episode.understood for episode in (await known(home, clock)).episodes] == [manner == "well"]
 
-        manager = assembly.memory_of(home.settings, home.tenants, home.redis_url, clock=clock)
-        await manager.merge_users("shop", f"telegram:{CHAT}", HER)
-        await manager.close()
+        await say("/เชื่อมต่อ")
+        code = re.search(r"[A-Z2-9]{4}-[A-Z2-9]{4}", home.line_shows(ANN)[-1])
+        assert code
+        await home.telegram_says(CHAT, f"/link {code[0]}")
+        await home.quiet()
         await home.telegram_says(CHAT, "ตอนนี้เปลี่ยนเป็นเบอร์ 39 แล้วค่ะ")
-        await home.telegram.until(lambda: len(home.telegram_shows(CHAT)) == 1)
+        await home.telegram.until(lambda: len(home.telegram_shows(CHAT)) == 2)
         await home.quiet()
         clock.now += timedelta(days=4)
 

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 QUOTA_SPENT = "the channel's monthly quota is used up"
 LONGEST_WAIT = 5.0  # seconds a turn sits out a pace limit; beyond that the conversation goes back into the queue
 TOKEN_LIFE = 60.0  # seconds: within it a reply token that is "spent" was spent by our own earlier call
+SETTLE_EVERY = 2.0  # seconds between tries to learn, as long as that lasts, whether a reply landed
 
 
 class ClaimLost(Exception):
@@ -205,7 +206,10 @@ class Courier:
                 await self._record(claim, outbox)
                 if error.retry_after is not None:
                     await self._inbox.hold(limits[-1:], error.retry_after)
-                raise
+                    raise
+                raise self._soon(outbox, call, error) from error
+            except SendAmbiguous as error:
+                raise self._soon(outbox, call, error) from error
             outbox.next, outbox.flying = outbox.next + 1, False
             outbox.delivered += 1
             await self._count(tenant, outbox.target, call)
@@ -213,6 +217,14 @@ class Courier:
             if call.method == "push":
                 await self._states.well(*where, Trouble.QUOTA)
         return None
+
+    def _soon(self, outbox: Outbox, call: Call, error: SendFault) -> SendFault:
+        """Whether a reply landed is told by the same call again, and only while its token lives: that can't wait for
+        pauses that grow, nor is it a failed try."""
+        left = outbox.target.token_received_at + TOKEN_LIFE - self._clock()
+        if outbox.flying and call.method == "reply" and left > SETTLE_EVERY:
+            return SendRetry(str(error), SETTLE_EVERY)
+        return error
 
     async def _gone(self, target: Target) -> bool:
         """A push to somebody who left would be taken, counted and never seen."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from gateway import assembly
 from gateway.dead_letters import DeadLetters
@@ -113,6 +114,22 @@ async def test_a_reply_that_landed_but_was_not_heard_of_is_not_sent_again(tmp_pa
         home.line.next(Fault(cut=True, landed=True, on="/reply"))
         await home.line_says(ANN, "hello")
         await home.line.until(lambda: len(home.line.calls_to("/reply")) == 2)
+        await home.quiet()
+        assert len(home.line_shows(ANN)) == 1
+        assert home.line.calls_to("/push") == []
+        assert await reasons(home) == []
+
+
+async def test_whether_a_reply_landed_is_asked_as_long_as_its_token_lives(
+    tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More often than a message is tried otherwise, and without the pauses that grow."""
+    monkeypatch.setattr("gateway.outbox.SETTLE_EVERY", 0.05)
+    async with house(tmp_path, redis_url) as home:
+        home.line.next(Fault(cut=True, landed=True, on="/reply"))
+        home.line.next(Fault(status=503, on="/reply", times=5), Fault(cut=True, on="/reply", times=5))
+        await home.line_says(ANN, "hello")
+        await home.line.until(lambda: len(home.line.calls_to("/reply")) == 12, 15)
         await home.quiet()
         assert len(home.line_shows(ANN)) == 1
         assert home.line.calls_to("/push") == []

@@ -58,9 +58,11 @@ async def work(
     from gateway.adapters.telegram_polling import poll
     from gateway.adapters.telegram_sender import TelegramSender
     from gateway.adapters.terminal import TerminalSender
+    from gateway.adapters.web import WebSender
     from gateway.command_menu import CommandMenus
     from gateway.pollers import Offsets, Pollers
     from gateway.probes import Probes
+    from gateway.web_log import RedisLog
     from gateway.worker import Worker
 
     async with AsyncExitStack() as stack:
@@ -72,6 +74,7 @@ async def work(
         stack.push_async_callback(manager.close)
         senders = senders_of(settings, stack, inbox)
         senders["terminal"] = TerminalSender(client)
+        senders["web"] = WebSender(RedisLog(client))
         states = ChannelStates(client)
         line, telegram = senders["line"], senders["telegram"]
         assert isinstance(line, LineSender)

@@ -25,6 +25,7 @@ from gateway.inbox.spool import MOST, Spool
 from gateway.intake import Intake
 from gateway.ledger import Ledger, Month
 from gateway.metrics import Metrics
+from gateway.routes.sse import ABORT
 from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ class Door:
         if scope["type"] == "http" and scope["path"].startswith("/webhooks/"):
             await self._webhooks(scope, receive, send)
         else:
+            # The server's own way to end a connection whose other side no longer reads.
+            transport = getattr(getattr(send, "__self__", None), "transport", None)
+            scope = {**scope, ABORT: getattr(transport, "abort", None)}
             if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
                 scope = {**scope, "path": scope["path"].rstrip("/")}
             await self._api(scope, receive, send)
@@ -60,9 +64,12 @@ async def door(
 ) -> AsyncIterator[Door]:
     """The ASGI application of `serve`. It loads no platform's SDK as long as the inbox can be reached. `spool_holds`
     messages at the most while it can't; see SafeInbox for `recent`."""
+    from gateway.adapters.web import WebSender
     from gateway.fallback import Fallback
     from gateway.routes import api
     from gateway.routes.auth import Keys
+    from gateway.web_log import LocalLog
+    from gateway.web_side import WebSide
 
     client = inbox_client(settings, redis_url)
     inbox = RedisInbox(client, "serve")
@@ -72,10 +79,12 @@ async def door(
     bot_ids, ledger = BotIds(client, tenants), Ledger(client, clock=clock)
     gauges = ChannelGauges(metrics.registry, tenants, states, ledger)
 
+    local = LocalLog()
+
     def turn_over(own: Inbox, stack: AsyncExitStack) -> Turn:
         minimal = memory_of(settings, tenants, None, clock=clock)
         stack.push_async_callback(minimal.close)
-        senders = senders_of(settings, stack)
+        senders = senders_of(settings, stack) | {"web": WebSender(local)}
         return turn_of(settings, tenants, own, minimal, senders, states, stack, {}, clock=clock)
 
     fallback = Fallback(turn_over, settings.shutdown_grace)
@@ -97,17 +106,19 @@ async def door(
     async def months(ids: Iterable[str]) -> dict[tuple[str, str], Month]:
         return await ledger.all(filter(None, map(tenants.get, ids)))
 
+    intake, keys = Intake(safe, metrics), Keys(admin_key, tenants.all)
+    web = WebSide(settings, tenants, client, manager, intake, keys, admin_key, local, clock)
     webhooks = Webhooks(
         tenant_of=tenants.get,
         receivers={"line": LineReceiver(), "telegram": TelegramReceiver(names.of)},
-        intake=Intake(safe, metrics),
+        intake=intake,
         metrics=metrics,
         bot_ids=bot_ids,
         states=states,
         clock=lambda: clock().timestamp(),
     )
     application = api.build(
-        keys=Keys(admin_key, tenants.all),
+        keys=keys,
         metrics=metrics,
         ready=ready,
         statuses=tenants.status,
@@ -115,13 +126,15 @@ async def door(
         months=months,
         measure=gauges.measure,
         version=version("chat-chat"),
+        routers=web.routers,
     )
     stop = asyncio.Event()
     beside = [asyncio.create_task(one.watch(stop)) for one in (safe, names, bot_ids)]
     try:
-        yield Door(webhooks, application)
+        yield Door(webhooks, web.around(application))
     finally:
         stop.set()
+        await web.close()
         await fallback.close()
         await asyncio.gather(*beside)
         await manager.close()

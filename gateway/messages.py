@@ -66,8 +66,9 @@ class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
     @property
     def alone(self) -> bool:
-        """Answered by itself: a command, a button, a sticker. Words, pictures and what changes them go together."""
-        return self.kind not in _TOGETHER or self.text.startswith("/")
+        """Answered by itself: a command, a button, a sticker, each request over HTTP. Words, pictures and what changes
+        them go together."""
+        return self.kind not in _TOGETHER or self.text.startswith("/") or self.platform == "web"
 
     @property
     def lane(self) -> str:
@@ -134,6 +135,13 @@ class Sticker(msgspec.Struct, frozen=True, omit_defaults=True, tag="sticker"):
 Media = Image | File | Sticker
 
 
+class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an answer took of the model, as its provider counts."""
+
+    prompt: int = 0
+    completion: int = 0
+
+
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the bot says: Markdown, before any platform's limits."""
 
@@ -146,6 +154,8 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     actions: tuple[dict[str, Any], ...] = ()  # what the model did before it answered: tool, arguments, result
     cut: bool = False  # the customer ended it before it was whole
     before: tuple[Answer, ...] = ()  # earlier answers that the customer still waits for, oldest first
+    tokens: Tokens = Tokens()
+    status: int = 0  # of an answer that is a refusal, as HTTP says it: 429
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -41,6 +41,8 @@ class RateLimit:
         except (RedisError, OSError) as error:
             log.debug("messages are not counted: %s", type(error).__name__)
             return None
+        if last.platform == "web":  # each request waits for an answer of its own
+            return Done(Answer(text("slow_down", moment.language), status=429))
         return Done(Answer(text("slow_down", moment.language)) if first else None)
 
     async def _before(self, moment: Moment) -> int:

@@ -14,6 +14,7 @@ from fastapi import HTTPException, Request
 from config.tenants import Tenant
 
 KEY_FILE = "admin_api_key"
+ADMIN = "admin"  # the admin key's name
 
 
 def admin_key(configured: str | None, data_dir: Path) -> tuple[str, bool]:
@@ -41,15 +42,21 @@ class Keys:
 
     def opens(self, request: Request) -> str | None:
         """The one tenant that the key opens, None for the admin key. Raises 401."""
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        hashed = _hash(key.strip())
-        if scheme.lower() == "bearer" and key:
+        if key := _bearer(request):
+            hashed = _hash(key)
             if hmac.compare_digest(hashed, self._admin):
                 return None
             for tenant in self._tenants():
                 if any(hmac.compare_digest(hashed, known.removeprefix("sha256:")) for known in tenant.api_keys):
                     return tenant.id
         raise HTTPException(401, "A valid key is needed: Authorization: Bearer <key>", {"WWW-Authenticate": "Bearer"})
+
+    def owner(self, request: Request) -> str:
+        """A name for the key itself, which does not give it away: what one key opened, another does not find. Raises
+        401."""
+        if self.opens(request) is None:
+            return ADMIN
+        return f"key:{_hash(_bearer(request))[:24]}"
 
     def tenant(self, request: Request, tenant: str | None = None) -> Tenant:
         """A dependency of every route about one tenant's data: the tenant that a key opens; with the admin key the one
@@ -63,6 +70,11 @@ class Keys:
         if found is None or own not in (None, name):
             raise HTTPException(404, "There is no such tenant")
         return found
+
+
+def _bearer(request: Request) -> str:
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
 
 
 def _hash(key: str) -> str:

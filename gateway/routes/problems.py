@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+
+from memory.errors import Ambiguous, Changed, MemoryFault
+from memory.keys import InvalidId
 
 
 def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
     content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return JSONResponse(content, status, headers, media_type="application/problem+json")
+
+
+class Problem(BaseModel):
+    """An error as RFC 9457 has it; `detail` says what to do about it."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of a route's errors."""
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {
+                "application/problem+json": {
+                    "schema": Problem.model_json_schema(),
+                    "example": {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+                    | {"detail": "What was wrong, and what to do about it"},
+                }
+            },
+        }
+        for status in statuses
+    }
 
 
 def handle_problems(api: FastAPI) -> None:
@@ -24,6 +55,17 @@ def handle_problems(api: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         return problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+
+    @api.exception_handler(MemoryFault)
+    async def unavailable(request: Request, error: MemoryFault) -> JSONResponse:
+        """What the class says, as the message may name files."""
+        if isinstance(error, Ambiguous | Changed):
+            return problem(409 if isinstance(error, Ambiguous) else 412, str(error.__doc__))
+        return problem(503, str(error.__doc__), {"Retry-After": "5"})
+
+    @api.exception_handler(InvalidId)
+    async def no_id(request: Request, error: InvalidId) -> JSONResponse:
+        return problem(422, str(error))
 
     @api.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> JSONResponse:

@@ -1,0 +1,359 @@
+"""`POST /chat`: one message and its answer, whole or as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from config.tenants import Tenant
+from gateway.chat import (
+    HEARTBEAT,
+    Caller,
+    Chat,
+    NobodyNamed,
+    NoSuchAgent,
+    NoSuchConversation,
+    NothingKept,
+    Shown,
+    Talk,
+    Unheard,
+)
+from gateway.errors import InboxUnavailable
+from gateway.messages import Sticker, Tokens
+from gateway.routes.auth import Keys
+from gateway.routes.bodies import parsed, takes
+from gateway.routes.problems import problems
+from gateway.routes.sse import ALIVE, EventStream, event
+from gateway.routes.visitors import Visitors, check_origin, web_channel
+from gateway.web_log import Entry, Follower
+from memory.errors import LongTermUnavailable
+
+CONVERSATION = r"^[A-Za-z0-9_-]{1,128}$"
+
+STREAM = (
+    "retry: 1000\n\n"
+    'id: 1793000300123-0\nevent: delta\ndata: {"text":"At "}\n\n'
+    'id: 1793000300153-0\nevent: delta\ndata: {"text":"nine."}\n\n'
+    "id: 1793000300160-0\nevent: done\n"
+    'data: {"conversation_id":"sQ3…","usage":{"prompt_tokens":412,"completion_tokens":4,"total_tokens":416}}\n\n'
+)
+
+ConversationId = Annotated[str, StringConstraints(pattern=CONVERSATION)]
+
+
+class ChatRequest(BaseModel):
+    """What somebody says to the bot."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    message: Annotated[str, StringConstraints(min_length=1)] = Field(description="at most 20 000 characters are read")
+    tenant: str | None = Field(None, description="may be left out with a tenant's own key, or a visitor's token")
+    user: Annotated[str, StringConstraints(min_length=1, max_length=256)] | None = Field(
+        None, description="who speaks, by your own name for them; left out: somebody known by the conversation alone"
+    )
+    agent: str | None = Field(None, description="`default` if left out")
+    stream: bool = Field(False, description="the answer as server-sent events, while it grows")
+    conversation_id: ConversationId | None = Field(
+        None, description="to go on with one, or begin one by a name of your own; left out: a new one"
+    )
+
+
+class ChatReply(BaseModel):
+    """The answer, in Markdown. `model` and `provider` are null where no language model was asked."""
+
+    reply: str
+    conversation_id: str
+    model: str | None
+    provider: str | None
+
+
+class Callers:
+    """Whoever may use the chat: keys, and visitors of a web chat."""
+
+    def __init__(
+        self,
+        keys: Keys,
+        visitors: Visitors,
+        tenant_of: Callable[[str], Tenant | None],
+        public_url: str | None,
+    ) -> None:
+        self._keys = keys
+        self._visitors = visitors
+        self._tenant_of = tenant_of
+        self._public_url = public_url
+
+    def known(self, request: Request) -> None:
+        """Raises 401, before anything else is looked at."""
+        if self._visitor(request) is None:
+            self._keys.opens(request)
+
+    def caller(self, request: Request, tenant: str | None) -> Caller:
+        """Raises 401; 404 for another's tenant; 422 for the admin key that names none; 403 for a site that may not."""
+        tenant = tenant if tenant is not None else request.query_params.get("tenant")
+        if (visitor := self._visitor(request)) is not None:
+            found = self._tenant_of(visitor.tenant)
+            channel = web_channel(found)
+            if found is None or channel is None or tenant not in (None, visitor.tenant):
+                raise HTTPException(404, "There is no such tenant")
+            check_origin(request, channel, self._public_url)
+            return Caller(found, f"visitor:{visitor.id}", visitor.id)
+        return Caller(self._keys.tenant(request, tenant), self._keys.owner(request))
+
+    def _visitor(self, request: Request) -> Any:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        return self._visitors.read(token.strip()) if scheme.lower() == "bearer" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """What the routes of this file do; OpenAI's form of the same is built on it too."""
+
+    chat: Chat
+
+    async def talk(self, caller: Caller, request: ChatRequest) -> Talk:
+        if not request.message.strip():
+            raise HTTPException(422, "message: is empty")
+        if caller.visitor is not None and request.user is not None:
+            raise HTTPException(422, "user: a visitor is who the token says")
+        try:
+            return await self.chat.talk(
+                caller,
+                user=request.user,
+                agent=request.agent,
+                conversation=request.conversation_id,
+                said=request.message,
+            )
+        except NoSuchAgent:
+            raise HTTPException(404, "There is no such agent") from None
+        except NoSuchConversation:
+            raise HTTPException(404, "There is no such conversation") from None
+        except NobodyNamed:
+            raise HTTPException(422, "user: the main conversation is a person's, so say whose") from None
+        except LongTermUnavailable:
+            raise unavailable() from None
+
+    async def say(self, talk: Talk, message: str, *, streamed: bool) -> str:
+        try:
+            return await self.chat.say(talk, message, streamed=streamed)
+        except InboxUnavailable:
+            raise unavailable() from None
+        except Unheard:
+            raise HTTPException(403, "The shop does not hear this person") from None
+
+    async def whole(self, talk: Talk, message: str) -> Entry:
+        """The answer when it is there. Raises what stands in its place."""
+        async with self.chat.follower(talk) as follower:
+            request = await self.say(talk, message, streamed=False)
+            async with aclosing(self.chat.answer(follower, talk, request)) as answer:  # type: ignore[type-var]
+                async for shown in answer:
+                    if shown is not None and shown.kind == "done" and shown.entry is not None:
+                        return shown.entry
+                    if shown is not None and shown.kind == "error":
+                        raise refused(shown)
+        raise HTTPException(503, "We are closing")
+
+
+def router(chat: Chat, callers: Callers) -> APIRouter:
+    routes = APIRouter(tags=["Chat"])
+    does = Routes(chat)
+
+    @routes.post(
+        "/chat",
+        summary="Say something, get the answer",
+        response_model=ChatReply,
+        responses=problems(400, 401, 403, 404, 413, 422, 429, 503, 504)
+        | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": STREAM}}}},
+        openapi_extra=takes(
+            ChatRequest,
+            a_question={"message": "What time do you open?", "tenant": "demo"},
+            streamed={"message": "What time do you open?", "tenant": "demo", "user": "ann", "stream": True},
+        ),
+    )
+    async def post(
+        request: Request,
+        last_event_id: Annotated[str | None, Header(description="with `stream`: the rest of an earlier answer")] = None,
+    ) -> Response:
+        """With `stream` the answer comes as `text/event-stream`: `delta {"text"}` whenever there is more of it (with
+        `"replace": true` the text stands in place of all before), then `done {"conversation_id", "usage"}`, or `error
+        {"title", "status"}`. Who was cut off asks again with `Last-Event-ID` and the `conversation_id`: the message is
+        not said again, and the rest follows. `X-Conversation-Id` names the conversation."""
+        callers.known(request)
+        asked = await parsed(request, ChatRequest)
+        caller = callers.caller(request, asked.tenant)
+        if last_event_id is not None and asked.conversation_id is not None:
+            return await resumed(chat, caller, asked.conversation_id, asked.user, last_event_id)
+        talk = await does.talk(caller, asked)
+        headers = {"X-Conversation-Id": talk.ref.conversation}
+        if asked.stream:
+            return await streamed(does, talk, asked.message, headers)
+        entry = await does.whole(talk, asked.message)
+        reply: dict[str, Any] = ChatReply(
+            reply=text_of(entry),
+            conversation_id=talk.ref.conversation,
+            model=entry.model,
+            provider=entry.provider,
+        ).model_dump()
+        return JSONResponse(reply | extras(caller, entry), headers=headers)
+
+    @routes.get(
+        "/chat/{conversation_id}/events",
+        summary="What happens in a conversation",
+        response_class=EventStream,
+        responses=problems(401, 403, 404, 410, 422, 503)
+        | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    )
+    async def events(
+        request: Request,
+        conversation_id: Annotated[str, Path(pattern=CONVERSATION)],
+        tenant: str | None = None,
+        user: str | None = None,
+        last_event_id: Annotated[str | None, Header()] = None,
+        rest: Annotated[bool, Query(description="the rest of the answer at `Last-Event-ID`, and no more")] = False,
+    ) -> Response:
+        """Follows a conversation from now on (or from `Last-Event-ID`), whoever speaks in it: `said {"request",
+        "text"}` for the person's own words, `delta`, `done` and `error` with their `request`, and `told {"text"}` for
+        what nobody asked for just now, such as words of the shop's people."""
+        callers.known(request)
+        caller = callers.caller(request, tenant)
+        if rest:
+            return await resumed(chat, caller, conversation_id, user, last_event_id or "")
+        talk = await find(chat, caller, conversation_id, user)
+        return EventStream(_followed(chat, talk, last_event_id), {"X-Conversation-Id": conversation_id})
+
+    return routes
+
+
+async def streamed(does: Routes, talk: Talk, message: str, headers: dict[str, str]) -> EventStream:
+    """The message is in the inbox when it returns: what goes wrong before is a problem document."""
+    follower = does.chat.follower(talk)
+    await follower.__aenter__()
+    try:
+        request = await does.say(talk, message, streamed=True)
+    except BaseException:
+        await follower.__aexit__()
+        raise
+    pieces = _pieces(follower, does.chat.answer(follower, talk, request), talk)
+    return EventStream(pieces, headers, lambda: does.chat.gone(talk, request))
+
+
+async def resumed(chat: Chat, caller: Caller, conversation: str, user: str | None, last_id: str) -> Response:
+    talk = await find(chat, caller, conversation, user)
+    follower = chat.follower(talk)
+    await follower.__aenter__()
+    try:
+        found = await chat.rest(follower, talk, last_id)
+    except NothingKept:
+        await follower.__aexit__()
+        raise HTTPException(410, "Nothing of that answer is kept any more") from None
+    except BaseException:
+        await follower.__aexit__()
+        raise
+    if found is None:
+        await follower.__aexit__()
+        return Response(status_code=204)
+    request, answer = found
+    here = await chat.stay(talk, request)
+    headers = {"X-Conversation-Id": talk.ref.conversation}
+    return EventStream(_pieces(follower, answer, talk), headers, lambda: chat.gone(talk, request, here))
+
+
+async def find(chat: Chat, caller: Caller, conversation: str, user: str | None) -> Talk:
+    try:
+        return await chat.known(caller, conversation, user)
+    except NoSuchConversation:
+        raise HTTPException(404, "There is no such conversation") from None
+    except LongTermUnavailable:
+        raise unavailable() from None
+
+
+async def _pieces(follower: Follower, answer: AsyncIterator[Shown | None], talk: Talk) -> AsyncGenerator[bytes, None]:
+    try:
+        async for shown in answer:
+            if shown is None:
+                yield ALIVE
+            else:
+                for piece in told(shown, talk.caller, talk.ref.conversation):
+                    yield piece
+    finally:
+        await follower.__aexit__()
+
+
+async def _followed(chat: Chat, talk: Talk, last_id: str | None) -> AsyncGenerator[bytes, None]:
+    async with chat.follower(talk) as follower:
+        first = await chat.after(follower, last_id) if last_id else []
+        while True:
+            found = first.pop(0) if first else await follower.next(HEARTBEAT)
+            if found is None:
+                yield ALIVE
+                continue
+            entry_id, entry = found
+            data: dict[str, Any] = {"request": entry.request}
+            match entry.kind:
+                case "said" | "told":
+                    data["text"] = text_of(entry)
+                case "delta":
+                    data |= {"text": entry.text} | ({"replace": True} if entry.anew else {})
+                case "done":
+                    data |= {"text": text_of(entry), "usage": usage(entry.tokens)} | extras(talk.caller, entry)
+                case "error":
+                    data |= failed(entry.status)
+            yield event(entry.kind, data, entry_id)
+
+
+def told(shown: Shown, caller: Caller, conversation: str) -> list[bytes]:
+    """One step of an answer as events."""
+    if shown.kind == "delta":
+        more: dict[str, Any] = {"replace": True} if shown.anew else {}
+        return [event("delta", {"text": shown.text} | more, shown.id)]
+    if shown.kind == "error" or shown.entry is None:
+        return [event("error", failed(shown.status), shown.id)]
+    beside = extras(caller, shown.entry)
+    end = event("done", {"conversation_id": conversation, "usage": usage(shown.entry.tokens)}, shown.id)
+    return [event("extras", beside), end] if beside else [end]
+
+
+def text_of(entry: Entry) -> str:
+    """The words, and what goes with them as links."""
+    links = [f"[sticker {one.package}/{one.id}]" if isinstance(one, Sticker) else one.link for one in entry.media]
+    return "\n\n".join(part for part in (entry.text, *links) if part)
+
+
+def extras(caller: Caller, entry: Entry) -> dict[str, Any]:
+    """Buttons and pictures, for the web chat's own page."""
+    if caller.visitor is None or not (entry.quick_replies or entry.media):
+        return {}
+    return {
+        "quick_replies": [{"label": one.label, "text": one.text} for one in entry.quick_replies],
+        "media": msgspec.to_builtins(entry.media),
+    }
+
+
+def usage(tokens: Tokens) -> dict[str, int]:
+    return {
+        "prompt_tokens": tokens.prompt,
+        "completion_tokens": tokens.completion,
+        "total_tokens": tokens.prompt + tokens.completion,
+    }
+
+
+def failed(status: int) -> dict[str, Any]:
+    return {"title": HTTPStatus(status).phrase, "status": status}
+
+
+def refused(shown: Shown) -> HTTPException:
+    if shown.status == 504:
+        return HTTPException(504, "No answer came in time; it may still come into the conversation")
+    why = shown.entry.text if shown.entry and shown.entry.text else HTTPStatus(shown.status).phrase
+    return HTTPException(shown.status, why, {"Retry-After": "60"} if shown.status == 429 else None)
+
+
+def unavailable() -> HTTPException:
+    return HTTPException(503, "The message can't be kept just now; try again", {"Retry-After": "5"})

@@ -1,0 +1,82 @@
+"""Server-sent events: with ids, comments while nothing happens, and no patience for readers that don't read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import orjson
+from fastapi import Response
+
+from gateway.web_log import TooSlow
+
+log = logging.getLogger(__name__)
+
+ABORT = "chat_chat.abort"  # in the scope: ends a connection at once, whatever still waits to be read
+READ_WITHIN = 10.0  # seconds a reader may leave a piece unread
+RETRY = 1000  # milliseconds after which a browser comes back
+
+ALIVE = b": alive\n\n"
+
+
+def event(name: str, data: Any, event_id: str = "") -> bytes:
+    """`data` as one line of JSON."""
+    first = f"id: {event_id}\n" if event_id else ""
+    return f"{first}event: {name}\ndata: ".encode() + orjson.dumps(data) + b"\n\n"
+
+
+class EventStream(Response):
+    """Sends what `pieces` gives; `left` is called when the reader goes before the end, and not when we end."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        headers: Mapping[str, str] | None = None,
+        left: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})})
+        del self.headers["content-length"]
+        self._pieces = pieces
+        self._left = left
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        sending = asyncio.create_task(self._send(send))
+        leaving = asyncio.create_task(_disconnected(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                self._left()
+                return
+            sending.result()
+        except (TimeoutError, TooSlow):
+            log.info("a reader that did not read was dropped")
+            self._left()
+            if (abort := scope.get(ABORT)) is not None:
+                abort()
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
+
+    async def _send(self, send: Any) -> None:
+        async with aclosing(self._pieces) as pieces:
+            await _within(send, f"retry: {RETRY}\n\n".encode())
+            async for piece in pieces:
+                await _within(send, piece)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _within(send: Any, piece: bytes) -> None:
+    async with asyncio.timeout(READ_WITHIN):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def _disconnected(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

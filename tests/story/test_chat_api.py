@@ -1,0 +1,179 @@
+"""A program talks to the bot over HTTP: `POST /chat`, whole and streamed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.house import ADMIN_KEY, LLM_KEY, House, house, shop
+
+FAQ = [{"questions": ["What time do you open?"], "answer": "At **nine**."}]
+KEY, OTHER_KEY = "shop-test-key-1", "shop-test-key-2"
+KEYS = [f"sha256:{hashlib.sha256(key.encode()).hexdigest()}" for key in (KEY, OTHER_KEY)]
+
+
+def web_shop(**sections: Any) -> dict[str, Any]:
+    return shop(api_keys=KEYS, channels={"web": {"platform": "web"}}, **sections)
+
+
+@asynccontextmanager
+async def web_house(tmp_path: Path, redis_url: str, **more: Any) -> AsyncIterator[House]:
+    tenants = more.pop("tenants", None) or {"shop": web_shop(faq=FAQ)}
+    async with house(tmp_path, redis_url, tenants, **more) as home:
+        yield home
+
+
+async def post(home: House, body: Any, key: str | None = KEY, path: str = "/chat", **headers: str) -> tuple[int, Any]:
+    """The status and the JSON."""
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key}"
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    headers.setdefault("Content-Type", "application/json")
+    async with aiohttp.ClientSession() as http, http.post(home.url + path, data=data, headers=headers) as answer:
+        return answer.status, json.loads(await answer.read() or "null")
+
+
+class Stream:
+    """A client of server-sent events: what came so far, as (name, data)."""
+
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self.answer = answer
+        self.last_id = ""
+
+    async def __aiter__(self) -> AsyncIterator[tuple[str, Any]]:
+        name = ""
+        async for raw in self.answer.content:
+            line = raw.decode().rstrip("\n")
+            if line.startswith("id: "):
+                self.last_id = line[4:]
+            elif line.startswith("event: "):
+                name = line[7:]
+            elif line.startswith("data: "):
+                yield name, json.loads(line[6:])
+
+    async def all(self) -> list[tuple[str, Any]]:
+        return [one async for one in self]
+
+
+@asynccontextmanager
+async def streaming(home: House, body: dict[str, Any], key: str = KEY, **headers: str) -> AsyncIterator[Stream]:
+    headers["Authorization"] = f"Bearer {key}"
+    data = {"stream": True} | body
+    async with aiohttp.ClientSession() as http, http.post(f"{home.url}/chat", json=data, headers=headers) as answer:
+        assert (answer.status, answer.content_type) == (200, "text/event-stream")
+        yield Stream(answer)
+
+
+def said(events: list[tuple[str, Any]]) -> str:
+    """What a client that keeps to the contract shows in the end."""
+    shown = ""
+    for name, data in events:
+        if name == "delta":
+            shown = data["text"] if data.get("replace") else shown + data["text"]
+    return shown
+
+
+def prompt(request: dict[str, Any]) -> list[str]:
+    return [str(one["content"]) for one in request["messages"] if one["role"] in ("user", "assistant")]
+
+
+async def test_a_message_gets_its_answer_and_a_conversation_of_its_own(tmp_path: Path, redis_url: str) -> None:
+    async with web_house(tmp_path, redis_url) as home:
+        status, first = await post(home, {"message": "What time do you open?"})
+        _, second = await post(home, {"message": "What time do you open?"})
+    assert (status, first["reply"]) == (200, "At **nine**.")
+    assert sorted(first) == ["conversation_id", "model", "provider", "reply"]
+    assert (first["model"], first["provider"]) == (None, None)
+    assert first["conversation_id"] != second["conversation_id"]
+    assert len(first["conversation_id"]) >= 22
+
+
+async def test_a_conversation_goes_on_where_it_was(tmp_path: Path, redis_url: str) -> None:
+    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: f"heard {len(prompt(request))}")
+        _, first = await post(home, {"message": "remember the apples", "user": "ann"})
+        again = {"message": "and now?", "user": "ann", "conversation_id": first["conversation_id"]}
+        _, second = await post(home, again)
+        asked = [one for one in home.llm.requests if "and now?" in str(one["messages"][-1])]
+    assert first["model"] == "openai/gpt-4o-mini"
+    assert second["conversation_id"] == first["conversation_id"]
+    assert prompt(asked[-1]) == ["remember the apples", first["reply"], "and now?"]
+
+
+async def test_a_stream_brings_the_answer_in_pieces_and_says_what_it_took(tmp_path: Path, redis_url: str) -> None:
+    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: "a longer answer in several pieces")
+        async with streaming(home, {"message": "tell me", "user": "ann"}) as stream:
+            conversation = stream.answer.headers["X-Conversation-Id"]
+            events = await stream.all()
+    assert said(events) == "a longer answer in several pieces"
+    assert [name for name, _ in events[:-1]] == ["delta"] * (len(events) - 1)
+    name, done = events[-1]
+    assert (name, sorted(done), done["conversation_id"]) == ("done", ["conversation_id", "usage"], conversation)
+    assert done["usage"]["total_tokens"] == done["usage"]["prompt_tokens"] + done["usage"]["completion_tokens"]
+
+
+async def test_two_messages_at_once_are_answered_in_order_each_by_itself(tmp_path: Path, redis_url: str) -> None:
+    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: f"to {prompt(request)[-1]}")
+        _, first = await post(home, {"message": "hello", "user": "ann"})
+        more = {"user": "ann", "conversation_id": first["conversation_id"]}
+        answers = await asyncio.gather(*(post(home, {"message": f"number {n}"} | more) for n in range(5)))
+        asked = [prompt(one) for one in home.llm.requests if prompt(one)[-1].startswith("number")]
+    assert sorted(answer["reply"] for _, answer in answers) == [f"to number {n}" for n in range(5)]
+    assert sorted(map(len, asked)) == [3, 5, 7, 9, 11]
+
+
+async def test_a_conversation_belongs_to_its_key_and_user_alone(tmp_path: Path, redis_url: str) -> None:
+    tenants = {"shop": web_shop(faq=FAQ), "other": shop("Other")}
+    async with web_house(tmp_path, redis_url, tenants=tenants) as home:
+        opened = {"message": "hello", "user": "ann", "conversation_id": "order-1"}
+        assert (await post(home, opened))[0] == 200
+        assert (await post(home, opened | {"user": "bee"}))[0] == 404
+        assert (await post(home, opened, OTHER_KEY))[0] == 404
+        assert (await post(home, opened | {"tenant": "shop"}, ADMIN_KEY))[0] == 404
+        assert (await post(home, opened | {"tenant": "other"}, ADMIN_KEY))[0] == 200  # a name of its own there
+        assert (await post(home, opened | {"tenant": "other"}))[0] == 404
+        assert (await post(home, opened | {"message": "still mine"}))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"message": ""}, 422),
+        ({"message": "   "}, 422),
+        ({}, 422),
+        ({"message": 5}, 422),
+        ({"message": "hello", "agent": "nobody"}, 404),
+        ({"message": "hello", "conversation_id": "no spaces"}, 422),
+        ({"message": "hello", "conversation_id": "main"}, 422),
+        ({"message": "hello", "user": ""}, 422),
+        ({"message": "hello", "stream": "perhaps"}, 422),
+        ([], 422),
+        (b"", 400),
+        (b"\xff\xfe{}", 400),
+        (b'{"message": "\\ud800"}', 400),
+        (b"[" * 100_000 + b"]" * 100_000, 400),
+        (b'{"message": "' + b"x" * 1_000_000 + b'"}', 413),
+    ],
+)
+async def test_bad_input_gets_a_problem_document(tmp_path: Path, redis_url: str, body: Any, status: int) -> None:
+    async with web_house(tmp_path, redis_url) as home:
+        got, problem = await post(home, body)
+    assert (got, problem["status"], problem["type"]) == (status, status, "about:blank")
+
+
+async def test_whoever_has_no_key_gets_401_whatever_they_send(tmp_path: Path, redis_url: str) -> None:
+    async with web_house(tmp_path, redis_url) as home:
+        for body in ({"message": "hello"}, b"no json", {}):
+            assert (await post(home, body, None))[0] == 401
+            assert (await post(home, body, "wrong"))[0] == 401
+        assert (await post(home, {"message": "hello"}, ADMIN_KEY))[0] == 422  # of which tenant?

@@ -143,11 +143,13 @@ def turn_of(
     times: Times | None = None,
     clock: Clock = utc_now,
 ) -> Turn:
+    from gateway.adapters.line_sender import LineSender
     from gateway.commands import Commands
     from gateway.events import Events
     from gateway.forgetting import Forgetting
     from gateway.linking import Linking
     from gateway.media import Media
+    from gateway.names import Names
     from gateway.patience import Presses, Times
     from gateway.per_tenant import PerTenant
     from gateway.rate_limit import RateLimit
@@ -173,6 +175,7 @@ def turn_of(
     desk = StaffDesk(inbox, client, states)
     responder = Responder(model, processors)
     reach = Reach(client) if client else None
+    line = senders.get("line")
     events = Events(manager, processors, reach)
     hearing = Hearing()
     fetchers = fetchers_of(settings, senders)
@@ -200,6 +203,7 @@ def turn_of(
         holders=holders,
         ledger=ledger,
         reach=reach,
+        names=Names(manager, client, line.profile if isinstance(line, LineSender) else None),
         times=times or Times(),
         manager=manager,
         enable_memory=settings.enable_memory,

@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 from gateway.dead_letters import DeadLetters
 from gateway.inbox.base import Inbox
 from gateway.linking import forget_links
+from gateway.names import forget_name
 from gateway.reach import Reach
 from gateway.staff_desk import forget_customer
 from memory.canonical import all_ids
@@ -37,5 +38,7 @@ class Forgetting:
             more["dead_letters"] = await DeadLetters(self._redis, self._inbox).forget(tenant, ids)
             more["staff_notes"] = await forget_customer(self._redis, tenant, ids)
             more["marks"] = await Reach(self._redis).forget(tenant, ids)
+            for one in ids:
+                more["marks"] += await forget_name(self._redis, tenant, one)
             more["links"] = await forget_links(self._redis, tenant, ids)
         return await self._manager.forget(tenant, user) | more

@@ -29,6 +29,7 @@ from gateway.media import Media
 from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
 from gateway.minding import Minded, Minding
 from gateway.moment import Delivery, Done, Moment, Settler, unchanged
+from gateway.names import Names
 from gateway.outbox import ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
 from gateway.patience import CarryOn, Expired, Holder, Park, Patience, Times
@@ -80,6 +81,7 @@ class Turn:
         holders: Mapping[str, Holder],
         ledger: Ledger | None = None,
         reach: Reach | None = None,
+        names: Names | None = None,
         times: Times = Times(),
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -102,6 +104,7 @@ class Turn:
         self._openings = manager.openings
         self._minding = Minding(manager)
         self._ending = Ending(inbox, manager, clock)
+        self._names = names
         self._homes = Homes(inbox, manager)
         self._enable_memory = enable_memory
         self._clock = clock
@@ -112,7 +115,8 @@ class Turn:
         except UnknownTenant as error:  # its file may be on the way back
             if claim.attempts <= claim.max_attempts:
                 raise
-            await self._inbox.finish(claim, None, f"gave up after {claim.max_attempts} tries: {error}")
+            why = f"gave up after {claim.max_attempts} tries: {error}"
+            await self._inbox.finish(claim, None, why, claim.carried)
             return
         at_home = await self._homes.settled(claim)
         if at_home is None:
@@ -158,6 +162,8 @@ class Turn:
                         dead = why
                     case _:
                         dead = await self._courier.deliver(claim, tenant, outbox)
+            if dead is not None:
+                carry = self._patience.owed(outbox)
             if done and done.sent:
                 await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids))
             event = await self._event(claim, moment, classifying, outbox)
@@ -178,9 +184,13 @@ class Turn:
         change = done.change if done else unchanged
         rev = stored.rev if stored else 0
         await self._ending.finish(claim, tenant, session, rev, said, event, change, dead, carry)
+        if self._names is not None:
+            self._names.after(moment)
 
     async def close(self) -> None:
         """Waits for what is noted down behind the turns."""
+        if self._names is not None:
+            await self._names.close()
         await self._minding.close()
 
     async def _stored(self, claim: Claim, changed: bool) -> ShortTermMemory | None:

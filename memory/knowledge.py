@@ -157,6 +157,18 @@ class Knowledge:
             "user_context": in_words(memory, known, last),
         }
 
+    async def named(self, tenant: str, user: str, name: str, now: datetime, *, own: bool = True) -> None:
+        """What the person is called on their platform. `own`: it comes from the channel whose id stands for them;
+        another channel's name is taken only where there is none."""
+
+        def decide(memory: LongTermMemory) -> Changes:
+            known = memory.person.display_name if memory.person else None
+            if known == name or (known is not None and not own):
+                return Changes()
+            return Changes(person=person.seen(memory.person, user, now, name=name))
+
+        await self._longterm.change(tenant, user, decide)
+
     async def rate(self, tenant: str, user: str, rating: int, comment: str, now: datetime, episode: str | None) -> bool:
         """A person's opinion of an episode, the last one unless it is named; False: there is none."""
         feedback = Feedback(rating=rating, comment=comment, at=now)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -20,6 +22,24 @@ _KINDS = {
 }
 
 
+LONGEST_NAME = 64  # characters
+_WITHOUT = re.compile(
+    r"[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def clean_name(name: Any) -> str | None:
+    """A name as it may be shown: one line, at most LONGEST_NAME characters, no character that turns what stands around
+    it about or hides; None where nothing is left. What it says is data all the same."""
+    if not isinstance(name, str):
+        return None
+    plain = " ".join(_WITHOUT.sub(" ", name).split())
+    end = LONGEST_NAME
+    while end < len(plain) and end > 1 and unicodedata.category(plain[end]).startswith("M"):
+        end -= 1  # no vowel or tone without its consonant
+    return plain[:end].strip() or None
+
+
 class Person(BaseModel):
     """A memory user. `identities` are `telegram_id`, `line_id`, `email` and so on; `merged_into` is the canonical id
     that stands for this one now; `parts` what came from each id that was merged into this one."""
@@ -35,6 +55,11 @@ class Person(BaseModel):
     last_seen_at: datetime
     merged_into: str | None = None
     parts: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+    @field_validator("display_name", mode="before")
+    @classmethod
+    def _clean(cls, value: Any) -> str | None:
+        return clean_name(value)
 
     @field_validator("first_seen_at", "last_seen_at")
     @classmethod
@@ -84,5 +109,5 @@ def seen(
         last_seen_at=max(person.last_seen_at, now),
         messages=person.messages + messages,
         conversations=person.conversations + ended,
-        display_name=name or person.display_name,
+        display_name=clean_name(name) or person.display_name,
     )

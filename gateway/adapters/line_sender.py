@@ -191,6 +191,13 @@ class LineSender:
         await self._made(tenant, channel, "info", self._api.get_bot_info_with_http_info, found=found)
         return str(found[0].user_id) if found else None
 
+    async def profile(self, tenant: Tenant, channel: str, user: str) -> str | None:
+        """What a user calls themselves; None: LINE does not tell. Raises SendFault."""
+        await self.warm()
+        found: list[Any] = []
+        await self._made(tenant, channel, "profile", self._api.get_profile_with_http_info, user, found=found)
+        return str(found[0].display_name) if found else None
+
     async def quota(self, tenant: Tenant, channel: str) -> tuple[int | None, int] | None:
         """The month's pushes: how many there are (None: no limit) and how many are used. None where LINE's answer makes
         no sense. Raises SendFault."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from redis.asyncio import Redis
 from redis.exceptions import LockError
@@ -23,6 +23,7 @@ from memory.memory_manager import MemoryManager
 log = logging.getLogger(__name__)
 
 LOCK = keys.shared("lock", "cleanup")
+LISTED_EVERY = timedelta(minutes=10)  # what was changed by hand is looked for: one look at each file
 LOCK_FOR = 300.0  # seconds until another one may begin after a crash
 
 
@@ -75,6 +76,17 @@ class Cleanup:
         self._departed = departed
         self._clock = clock
         self._pruned: dict[str, date] = {}  # it looks at everybody: once a day is enough
+        self._listed: dict[str, datetime] = {}
+
+    async def _list_anew(self, shop: str, now: datetime) -> None:
+        """The lists over a tenant show what was changed by hand, and lose what is gone."""
+        if now - self._listed.get(shop, now - LISTED_EVERY) < LISTED_EVERY:
+            return
+        self._listed[shop] = now
+        try:
+            await self._manager.refresh_lists(shop)
+        except MemoryFault as error:
+            log.error("the lists over a tenant wait: %s", error)
 
     async def run(self, tenant: str | None = None, *, dry_run: bool = False) -> Report:
         if dry_run:
@@ -100,6 +112,7 @@ class Cleanup:
                     self._pruned[shop] = now.date()
                     aged += await self._age(shop, now)
                     faded += await self._manager.prune_all(shop)
+                await self._list_anew(shop, now)
             for name in sorted(await self._letters.tenants()):  # also of tenants that are gone
                 if tenant in (None, name):
                     dead += await self._letters.trim(name, now)

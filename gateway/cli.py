@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -315,6 +316,17 @@ def memory_forget(tenant: str, user: str, yes: bool) -> None:
         click.echo(line)
 
 
+@memory.command("reindex", epilog=EXAMPLE + "chat-chat memory reindex --tenant demo")
+@click.option("--tenant", help="This tenant alone.")
+@guarded
+def memory_reindex(tenant: str | None) -> None:
+    """Makes the lists over a tenant anew from the files."""
+    from gateway import memory_commands
+
+    for line in in_loop(memory_commands.reindex(_settings(), tenant, _bar)):
+        click.echo(line)
+
+
 @cli.group("dead-letters")
 def dead_letters() -> None:
     """Messages that could not be handled after every retry."""
@@ -410,6 +422,18 @@ def _tenants_of(only: str | None) -> Any:
     if tenant is None:
         raise Failed(f"there is no tenant {only!r} that works: see `chat-chat tenants check`")
     return [tenant]
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error; on anything but a terminal its name alone."""
+    with click.progressbar(length=0, label=name, file=sys.stderr, show_pos=True) as bar:
+
+        def told(done: int, of: int) -> None:
+            bar.length = of
+            bar.update(done - bar.pos)
+
+        yield told
 
 
 def _show(outcome: Any, *, findings: bool = False) -> None:

@@ -66,7 +66,8 @@ async def door(
     messages at the most while it can't; see SafeInbox for `recent`."""
     from gateway.adapters.web import WebSender
     from gateway.fallback import Fallback
-    from gateway.routes import api
+    from gateway.forgetting import Forgetting
+    from gateway.routes import api, events, knowledge, memory
     from gateway.routes.auth import Keys
     from gateway.web_log import LocalLog
     from gateway.web_side import WebSide
@@ -126,7 +127,12 @@ async def door(
         months=months,
         measure=gauges.measure,
         version=version("chat-chat"),
-        routers=web.routers,
+        routers=[
+            *web.routers,
+            memory.router(keys, manager, clock),
+            knowledge.router(keys, manager, Forgetting(manager, inbox, client)),
+            events.router(keys, manager),
+        ],
     )
     stop = asyncio.Event()
     beside = [asyncio.create_task(one.watch(stop)) for one in (safe, names, bot_ids)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from gateway.forgetting import Forgetting
 from gateway.inbox.redis import RedisInbox
 from gateway.processes import use_redis
 from memory.errors import MemoryFault
-from memory.keys import check_tenant
+from memory.keys import TENANT_ID, check_tenant
 from memory.knowledge import line
 from memory.memory_manager import MemoryManager
+
+Progress = AbstractContextManager[Callable[[int, int], None]]
 
 
 @asynccontextmanager
@@ -112,3 +114,20 @@ async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
         finally:
             await inbox.close()
     return [f"{name}: {count}" for name, count in receipt.items()]
+
+
+async def reindex(settings: Settings, tenant: str | None, progress: Callable[[str], Progress]) -> list[str]:
+    """Makes the lists over a tenant, or over every one, anew; `progress` gives a bar for one."""
+    done = []
+    async with _manager(settings) as manager:
+        for one in [check_tenant(tenant)] if tenant else _kept(settings):
+            with progress(one) as told:
+                people = await manager.catalog.refresh(one, anew=True, progress=told)
+            done.append(f"{one}: {people} taken in")
+    return done
+
+
+def _kept(settings: Settings) -> list[str]:
+    """The tenants of whom something is kept, also of those that have no file any more."""
+    folder = settings.data_dir / "longterm"
+    return sorted(path.name for path in folder.iterdir() if TENANT_ID.match(path.name)) if folder.is_dir() else []

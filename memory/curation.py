@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from memory.archive import Archive
 from memory.canonical import all_ids, canonical
 from memory.config import MemoryRules
 from memory.episodes import Episode
-from memory.errors import MemoryFault, SessionConflict
+from memory.errors import Ambiguous, Changed, SessionConflict
 from memory.facts import MANY, Fact, Priority, upserted
 from memory.keys import ConversationRef
 from memory.long_term.document import dump, plain
@@ -28,14 +28,6 @@ from memory.wording import key_form
 
 _TENANT = ""  # in the place of a user's id: what belongs to the tenant itself
 _TRIES = 50  # saves of one session against other writers
-
-
-class Ambiguous(MemoryFault):
-    """Several persons have a record of this id: say whose is meant."""
-
-
-class Changed(MemoryFault):
-    """It is not what you have seen any more."""
 
 
 class Held(NamedTuple):
@@ -97,6 +89,12 @@ class Curation:
     async def procedure(self, tenant: str, procedure_id: str) -> Procedure | None:
         memory = await self._longterm.load_shared(tenant)
         return next((one for one in memory.procedures if one.id == procedure_id), None) if memory else None
+
+    async def all_of(self, tenant: str, user: str | None = None) -> AsyncIterator[tuple[str, LongTermMemory]]:
+        """What is known of each person, or of this one, and with the id "" of the tenant itself: as it stands now."""
+        for one in await self._users(tenant, user):
+            if (memory := await self._memory(tenant, one)) is not None:
+                yield one, memory
 
     # -- mending -----------------------------------------------------------------------------------------------------
 
@@ -165,10 +163,8 @@ class Curation:
         """Every fact of a person, or of everybody and the tenant itself; how many held."""
         loose = await self.of_sessions(tenant, user)
         count = len(loose)
-        people = [one async for one in self._longterm.users(tenant)]
-        if user is not None:
-            people = [await canonical(self._longterm, tenant, user)]
-        for one in people if user is not None else [*people, _TENANT]:
+        people = await self._users(tenant, user)
+        for one in people:
             memory = await self._memory(tenant, one)
             count += sum(fact.current for fact in memory.facts) if memory else 0
             await self._remove(tenant, one, removal.without_any_facts, everything=True)
@@ -250,6 +246,11 @@ class Curation:
             if await self._sessions.save(ref, after, ttl):
                 return
         raise SessionConflict(f"the session changed at each of {_TRIES} tries to save it")
+
+    async def _users(self, tenant: str, user: str | None) -> list[str]:
+        if user is not None:
+            return [await canonical(self._longterm, tenant, user)]
+        return [*[one async for one in self._longterm.users(tenant)], _TENANT]
 
     async def _memory(self, tenant: str, user: str) -> LongTermMemory | None:
         return await (self._longterm.load(tenant, user) if user else self._longterm.load_shared(tenant))

@@ -4,6 +4,8 @@ MemoryFault
 ├── SessionsUnavailable   Redis can't be reached
 ├── LongTermUnavailable   the long-term store can't be read or written just now
 ├── CatalogUnavailable    the lists over a tenant are being made, or can't be read just now
+├── Ambiguous             several persons have a record of one id
+├── Changed               what was to be changed is not what was seen any more
 └── SessionConflict       a session changed under our hands more often than we try
 """
 
@@ -24,6 +26,14 @@ class LongTermUnavailable(MemoryFault):
 
 class CatalogUnavailable(MemoryFault):
     """The lists over a tenant can't be given just now."""
+
+
+class Ambiguous(MemoryFault):
+    """Several persons have a record of this id: say whose is meant."""
+
+
+class Changed(MemoryFault):
+    """It was changed meanwhile: look at it again."""
 
 
 class SessionConflict(MemoryFault):

@@ -42,6 +42,11 @@ def band(score: float) -> Band:
     return Band.CRITICAL
 
 
+def floor(of: Band) -> float:
+    """The least score of a band."""
+    return {Band.MINIMAL: 0.0, Band.LOW: 0.25, Band.MODERATE: 0.45, Band.IMPORTANT: 0.65, Band.CRITICAL: 0.85}[of]
+
+
 class MemoryEvent(BaseModel):
     """One classified, scored message.
 

@@ -74,6 +74,8 @@ def conditions(kind: Kind, wanted: Wanted) -> tuple[list[str], list[Any]]:
         holds("agent = ?", wanted.agent)
     if wanted.importance is not None and "importance" in table.columns:
         holds("importance >= ?", wanted.importance)
+    if wanted.confidence is not None and "confidence" in table.columns:
+        holds("confidence >= ?", wanted.confidence)
     if wanted.since is not None:
         holds(f"{table.time} >= ?", milliseconds(wanted.since))
     if wanted.until is not None:

@@ -27,25 +27,31 @@ _DAY_MONTH = re.compile(
     r"(?:,?\s*(?:พ\.ศ\.\s*)?(\d{4}|\d{2})(?![\d:.]))?"
 )
 _MONTH_DAY = re.compile(rf"\b({_NAMES_EN}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?")
-_NUMBERS = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?:/(\d{4}|\d{2}))?(?![\d/])")
-_OF_MONTH = re.compile(r"วันที่\s*(\d{1,2})(?![\d/])(?!\s*(?:" + _NAMES_TH + "))")
+_NUMBERS = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?:/(\d{4}|\d{2}))?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))")
+_OF_MONTH = re.compile(
+    r"วันที่\s*(\d{1,2})(?![\d/])(?!\s*(?:" + _NAMES_TH + r"))|\bon the (\d{1,2})(?:st|nd|rd|th)\b(?! of)"
+)
 _NEAR = {
     "เมื่อวาน": -1, "yesterday": -1, "วันนี้": 0, "today": 0, "tonight": 0, "คืนนี้": 0, "พรุ่งนี้": 1, "tomorrow": 1,
-    "มะรืน": 2,
+    "มะรืน": 2, "day after tomorrow": 2, "เมื่อวานซืน": -2,
 }  # fmt: skip
-_NEAR_BY = re.compile("|".join(_NEAR))
+_NEAR_BY = re.compile("|".join(sorted(_NEAR, key=len, reverse=True)))
 _WEEKDAYS = {
     "จันทร์": 0, "อังคาร": 1, "พุธ": 2, "พฤหัส": 3, "ศุกร์": 4, "เสาร์": 5, "อาทิตย์": 6,
     "mon": 0, "tues": 1, "wednes": 2, "thurs": 3, "fri": 4, "satur": 5, "sun": 6,
 }  # fmt: skip
-_WEEKDAY = re.compile(r"วัน(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)|\b(mon|tues|wednes|thurs|fri|satur|sun)day\b")
+_WEEKDAY = re.compile(
+    r"วัน(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)|(?<!วัน)(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์)(?=นี้|หน้า)|\b(mon|tues|wednes|thurs|fri|satur|sun)day\b"
+)
+_ISO = re.compile(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\d-])")
 _HOUR_TH = {"หนึ่ง": 1, "สอง": 2, "สาม": 3, "สี่": 4, "ห้า": 5, "หก": 6, "เจ็ด": 7, "แปด": 8, "เก้า": 9, "สิบ": 10, "สิบเอ็ด": 11}
+_NAMED = {"เที่ยงคืน": 0, "midnight": 0, "ทุ่ม": 19}
 _ANY_HOUR = r"(\d{1,2}|" + "|".join(sorted(_HOUR_TH, key=len, reverse=True)) + ")"
 _CLOCK = re.compile(r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?!\d)(?!\s*(?:บาท|บ\.|฿))\s*(am\b|pm\b)?")
 _AM_PM = re.compile(r"(?<![\d:.])(1[0-2]|[1-9])\s?(am|pm)\b")
 _THAI_TIME = re.compile(
     rf"บ่าย\s*{_ANY_HOUR}?(?:\s*โมง)?(ครึ่ง)?|ตี\s*{_ANY_HOUR}(ครึ่ง)?|{_ANY_HOUR}\s*ทุ่ม(ครึ่ง)?"
-    rf"|{_ANY_HOUR}\s*โมง\s*(เช้า|เย็น)?(ครึ่ง)?|(เที่ยงคืน|เที่ยง)(ครึ่ง)?"
+    rf"|{_ANY_HOUR}\s*โมง\s*(เช้า|เย็น)?(ครึ่ง)?|(เที่ยงคืน|เที่ยง|(?<![ก-๎])ทุ่ม|\bnoon\b|\bmidnight\b)(ครึ่ง)?"
 )
 
 
@@ -60,17 +66,19 @@ def _days(plain: str, today: date) -> Iterator[tuple[int, date]]:
     numbered = [(m.start(), m[1], _MONTH[_key(m[2])], m[3]) for m in _DAY_MONTH.finditer(plain)]
     numbered += [(m.start(), m[2], _MONTH[_key(m[1])], m[3]) for m in _MONTH_DAY.finditer(plain)]
     numbered += [(m.start(), m[1], int(m[2]), m[3]) for m in _NUMBERS.finditer(plain)]
+    numbered += [(m.start(), m[3], int(m[2]), m[1]) for m in _ISO.finditer(plain)]
     for at, day, month, year in numbered:
         if (known := _day(int(day), month, year, today)) is not None:
             yield at, known
     for m in _OF_MONTH.finditer(plain):
-        month = today.month + (int(m[1]) < today.day)
-        if (known := _day(int(m[1]), (month - 1) % 12 + 1, None, today)) is not None:
+        day = int(m[1] or m[2])
+        month = today.month + (day < today.day)
+        if (known := _day(day, (month - 1) % 12 + 1, None, today)) is not None:
             yield m.start(), known
     for m in _NEAR_BY.finditer(plain):
         yield m.start(), today + timedelta(days=_NEAR[m[0]])
     for m in _WEEKDAY.finditer(plain):
-        ahead = (_WEEKDAYS[m[1] or m[2]] - today.weekday()) % 7
+        ahead = (_WEEKDAYS[m[1] or m[2] or m[3]] - today.weekday()) % 7
         yield m.start(), today + timedelta(days=ahead)
 
 
@@ -111,7 +119,7 @@ def _thai(m: re.Match[str]) -> tuple[int, int]:
     afternoon, half1, night, half2, evening, half3, hour, part, half4, noon, half5 = m.groups()
     minute = 30 * any((half1, half2, half3, half4, half5))
     if noon:
-        return (0 if noon == "เที่ยงคืน" else 12), minute
+        return _NAMED.get(noon, 12), minute
     if night:
         return _number(night), minute
     if evening:

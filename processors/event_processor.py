@@ -21,6 +21,7 @@ from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.models import EventType, MemoryEvent
 from processors.normalise import SCANNED, normalise, safe
 from processors.payload import specifics
+from processors.products import Products
 from processors.rules import Rules, Verdict, default_rules
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class EventProcessor:
 
     `keywords` add to the rules and go before the classifier. `llm` replaces the OpenRouter client that is otherwise
     made from the arguments; `classifier` gives the local classifier, or None for the rules alone. `timezone`: where
-    "tomorrow at three" is said.
+    "tomorrow at three" is said. `products`: the shop's goods, each by its names.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class EventProcessor:
         timeout: float = 30.0,
         classifier: Callable[[], Classifier | None] | None = None,
         timezone: str = "Asia/Bangkok",
+        products: Sequence[Sequence[str]] = (),
     ) -> None:
         self._access = Access(api_key=api_key or None, base_url=base_url, model=model, timeout=timeout)
         self._llm = llm
@@ -107,6 +109,7 @@ class EventProcessor:
         self._rules = Rules(keywords) if keywords else default_rules()
         self._classifier = classifier
         self._zone = ZoneInfo(timezone)
+        self._products = Products(products)
         self._loaded: Classifier | None = None
         self._looked = False
 
@@ -128,10 +131,13 @@ class EventProcessor:
         access = access or self._access
         timestamp = timestamp or datetime.now(UTC)
         found = specifics(message)
-        if named := days(message, timestamp.astimezone(self._zone)):
+        # "12/3" before a road is a house, no day of March.
+        if named := days(message.replace(found.get("address", "\n"), " "), timestamp.astimezone(self._zone)):
             found["days"] = [day.isoformat() for day in named]
         if clock := times(message):
             found["clock"] = clock
+        if goods := self._products.found(message):
+            found["products"] = goods
         language = detect(message)
         told = await self.understand(message)
         event_type, importance = told.event_type, told.importance

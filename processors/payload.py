@@ -11,29 +11,43 @@ from typing import Any
 
 from processors.models import MemoryEvent
 from processors.normalise import SCANNED, normalise
+from processors.numbers import COUNT, THAI, count_of, thai_number
 
 _CURRENCY = {"บาท": "THB", "บ.": "THB", "฿": "THB", "thb": "THB", "baht": "THB", "$": "USD", "usd": "USD",
              "dollar": "USD", "dollars": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR",
              "£": "GBP", "gbp": "GBP", "pounds": "GBP"}  # fmt: skip
 _NUM = r"(?<![\d.,])(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)"
 _AMOUNT = re.compile(
-    rf"([$€£฿])\s?{_NUM}|{_NUM}(?:\.-|\s)*\s?(บาท|บ\.|฿|thb\b|baht\b|usd\b|dollars?\b|eur\b|euros?\b|gbp\b|pounds\b)"
+    rf"([$€£฿])\s?{_NUM}"
+    rf"|{_NUM}(?:\.-|\s)*\s?(พัน|หมื่น|แสน|k\b)?\s?(บาท|บ\.|฿|thb\b|baht\b|usd\b|dollars?\b|eur\b|euros?\b|gbp\b|pounds\b)"
+    rf"|({THAI})(บาท)"
+    rf"|(?<![\d.,])(\d{{1,3}}(?:,\d{{3}})+|\d{{1,7}})(\.-)"  # 450.- is baht
 )
+_TIMES = {"พัน": 1000, "k": 1000, "หมื่น": 10_000, "แสน": 100_000, "": 1}
 _PHONE = re.compile(
-    r"(?<![\d,.])(?:\+66[- ]?|0)(?:[689]\d[- ]?\d{3}[- ]?\d{4}|[2-7]\d?[- ]?\d{3}[- ]?\d{3,4})(?![\d,])"
+    r"(?<![\d,.])(?:\+66[- ]?|\(?0)(?:[689]\d\)?[- ]?\d{3}[- ]?\d{4}|[2-7]\d?\)?[- ]?\d{3}[- ]?\d{3,4})(?![\d,])"
 )
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}")
 _ORDER = re.compile(
-    r"(?:ออเดอร์|คำสั่งซื้อ|เลขที่สั่งซื้อ|order|booking|tracking|เลขพัสดุ|พัสดุ)\s*(?:number|no\.?|id|เลขที่|หมายเลข|ที่)?"
+    r"(?:ออเดอร์|คำสั่งซื้อ|เลขที่สั่งซื้อ|ใบเสร็จ|บิล|การจอง|order|booking|tracking|receipt|invoice|reference|เลขพัสดุ|พัสดุ)"
+    r"\s*(?:number|no\.?|id|ref\.?|code|เลขที่|หมายเลข|ที่)?"
     r"\s*(?:is|คือ|:|#)?\s*#?\s*((?=[a-z-]*\d)[a-z0-9][a-z0-9-]{2,24})|#([a-z]{0,4}-?\d{2,})"
 )
 _POSTCODE = re.compile(r"(?<!\d)([1-9]\d{4})(?!\d|\s*(?:บาท|บ\.|฿|,))")
 _PLACE = re.compile(
-    r"ที่อยู่|บ้านเลขที่|ถนน|ซอย|ตำบล|แขวง|อำเภอ|เขต|จังหวัด|ต\.|อ\.|จ\.|address|zip|postcode|postal|road|street"
+    r"ที่อยู่|บ้านเลขที่|ถนน|ซอย|ตำบล|แขวง|อำเภอ|เขต|จังหวัด|หมู่|ต\.|อ\.|จ\.|กรุงเทพ|กทม|นนทบุรี|ปทุมธานี|เชียงใหม่|ชลบุรี|ภูเก็ต|ขอนแก่น|โคราช"
+    r"|address|zip|postcode|postal|road|street|bangkok|nonthaburi|chiang|phuket|pattaya|chonburi|sukhumvit|soi\b"
+)
+_HOURS = "สิบเอ็ด|หนึ่ง|สอง|สาม|สี่|ห้า|หก|เจ็ด|แปด|เก้า|สิบ"
+# From the house number to the postcode.
+_ADDRESS = re.compile(
+    r"(?<![\d/.,-])(?:บ้านเลขที่\s*|เลขที่\s*)?\d{1,4}(?:/\d{1,4})?(?![\d:.]|-\d)[^\n?]{6,160}?[1-9]\d{4}(?!\d)"
 )
 _TIME = re.compile(
     r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?:\s*(?:น\.|น(?![ก-๎])|am|pm))?(?![\d:])|(?<!\d)\d{1,2}\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?"
-    r"|บ่าย\s*\d?(?:โมง)?(?:ครึ่ง)?|ตี\s?[1-5]|เที่ยง(?:คืน|ตรง)?|(?<!\d)\d{1,2}\s?(?:am|pm)\b"
+    rf"|(?:{_HOURS})\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?|(?<![ก-๎\d])ทุ่ม(?:ครึ่ง)?"
+    rf"|บ่าย\s*(?:\d|{_HOURS})?(?:โมง)?(?:ครึ่ง)?|ตี\s?(?:[1-5]|{_HOURS})(?:ครึ่ง)?|เที่ยง(?:คืน|ตรง)?(?:ครึ่ง)?"
+    r"|(?<!\d)\d{1,2}\s?(?:am|pm)\b|\b(?:noon|midnight)\b"
 )
 _MONTHS = "มกราคม|กุมภาพันธ์|มีนาคม|เมษายน|พฤษภาคม|มิถุนายน|กรกฎาคม|สิงหาคม|กันยายน|ตุลาคม|พฤศจิกายน|ธันวาคม"
 _SHORT_MONTHS = r"ม\.?ค\.|ก\.?พ\.|มี\.?ค\.|เม\.?ย\.|พ\.?ค\.|มิ\.?ย\.|ก\.?ค\.|ส\.?ค\.|ก\.?ย\.|ต\.?ค\.|พ\.?ย\.|ธ\.?ค\."
@@ -42,23 +56,28 @@ _EN_MONTHS = (
     r"|nov(?:ember)?|dec(?:ember)?"
 )
 _DAYS = (
-    r"วันนี้|พรุ่งนี้|มะรืน(?:นี้)?|เมื่อวาน|วัน(?:จันทร์|อังคาร|พฤหัส(?:บดี)?|พุธ|ศุกร์|เสาร์|อาทิตย์)|สุดสัปดาห์|"
-    r"\b(?:today|tomorrow|tonight|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
+    r"วันนี้|พรุ่งนี้|มะรืน(?:นี้)?|เมื่อวาน(?:ซืน)?|วัน(?:จันทร์|อังคาร|พฤหัส(?:บดี)?|พุธ|ศุกร์|เสาร์|อาทิตย์)(?:นี้|หน้า|ที่แล้ว)?"
+    r"|(?:จันทร์|อังคาร|พฤหัส|พุธ|ศุกร์|เสาร์|อาทิตย์)(?:นี้|หน้า)|สุดสัปดาห์|สิ้นเดือน|"
+    r"\b(?:(?:the )?day after )?(?:today|tomorrow|tonight|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
 )
 _DATE = re.compile(
-    rf"(?<!\d)\d{{1,2}}\s*(?:{_MONTHS}|{_SHORT_MONTHS})(?:\s*\d{{2,4}})?"
-    rf"|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_EN_MONTHS})\b"
-    rf"|\b(?:{_EN_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b"
-    rf"|(?<![\d/])\d{{1,2}}/\d{{1,2}}(?:/\d{{2,4}})?(?![\d/])|วันที่\s*\d{{1,2}}|{_DAYS}"
+    rf"(?:วันที่\s*)?(?<!\d)\d{{1,2}}\s*(?:{_MONTHS}|{_SHORT_MONTHS})(?:\s*(?:พ\.ศ\.\s*)?\d{{2,4}}(?![\d:.]))?"
+    rf"|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_EN_MONTHS})\b(?:,? \d{{4}})?"
+    rf"|\b(?:{_EN_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?|(?<![\d-])\d{{4}}-\d{{2}}-\d{{2}}(?![\d-])"
+    rf"|(?<![\d/])(?:0?[1-9]|[12]\d|3[01])/(?:0?[1-9]|1[0-2])(?:/\d{{2,4}})?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))"
+    rf"|วันที่\s*\d{{1,2}}|\bon the \d{{1,2}}(?:st|nd|rd|th)\b|{_DAYS}"
 )
 _UNITS = (
     "ใบ|แท่ง|ชิ้น|อัน|ขวด|แก้ว|กล่อง|ตัว|ชุด|จาน|ถุง|แพ็ค|ลัง|ดวง|แผ่น|คู่|เซต|เซ็ต|โหล|กก|กิโล|ถ้วย|หลอด|ซอง|เครื่อง|"
-    "ที่นั่ง|คน|ท่าน|ห้อง|คืน|คัน|กระป๋อง|ห่อ|ลูก|ผืน|เส้น"
+    "ที่นั่ง|คน|ท่าน|ห้อง|คืน|คัน|กระป๋อง|ห่อ|ลูก|ผืน|เส้น|ฟอง|ก้อน|ถาด|ไม้|หม้อ|ถัง|ม้วน|เล่ม|ที่(?![ก-๎])|โล(?![ก-๎])|ปอนด์"
 )
 _EN_UNITS = (
-    "pieces?|pcs|boxes|box|bottles?|cups?|sets?|packs?|dozen|kg|people|persons?|guests?|rooms?|nights?|tickets?|bags?"
+    "pieces?|pcs|boxes|box|bottles?|cups?|glasses|cans?|sets?|packs?|dozen|kg|people|persons?|adults?|kids|children|guests?|rooms?"
+    "|nights?|tickets?|bags?|plates?|slices?|pairs?|cartons?|seats?"
 )
-_QUANTITY = re.compile(rf"(?<![\d.,])(\d{{1,4}})\s*({_UNITS}|(?:{_EN_UNITS})\b)")
+_QUANTITY = re.compile(
+    rf"(?<![\d.,ก-๎])(\d{{1,4}})\s*({_UNITS}|(?:{_EN_UNITS})\b)|({THAI})({_UNITS})|({COUNT}) ((?:{_EN_UNITS})\b)"
+)
 # A name ends at the next space, particle or mark; questions about names ("ชื่ออะไร") are none.
 _NAME_TH = re.compile(
     r"(?:ผม|ดิฉัน|หนู|ฉัน|เรา)\s?ชื่อ\s?((?!อะไร|ไร|ว่า)[ก-๎a-z]{2,20}?)(?=ครับ|ค่ะ|คะ|คับ|นะ|จ้า|เบอร์|โทร|\W*\s|\W*$)"
@@ -83,26 +102,30 @@ _QUESTION = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|อะไ
 
 def specifics(text: str) -> dict[str, Any]:
     """What was found; only the keys that have something: `amounts` [{value, currency}], `phones`, `emails`,
-    `order_ids`, `dates`, `times`, `postcodes` (next to words of an address), `quantities` [{count, unit}], `name`,
-    `allergies`, `diet`."""
+    `order_ids`, `dates`, `times`, `postcodes` (next to words of an address), `address` (from house number to postcode),
+    `quantities` [{count, unit}], `name`, `allergies`, `diet`."""
     return dict(_specifics(text[: 2 * SCANNED]))  # all that normalise looks at
 
 
 @lru_cache(maxsize=256)  # a turn asks twice: for the answer, and for what is remembered
 def _specifics(text: str) -> dict[str, Any]:
     plain = normalise(text)
+    postcodes = _POSTCODE.findall(plain) if _PLACE.search(plain) else []
+    address = _ADDRESS.search(plain) if postcodes else None
+    # "12/3" before a road is a house, no day of March.
+    rest = plain.replace(address[0], " ") if address else plain
     out: dict[str, Any] = {
-        "amounts": [
-            {"value": float((a or b).replace(",", "")), "currency": _CURRENCY[(sign or unit).strip()]}
-            for sign, a, b, unit in _AMOUNT.findall(plain)
-        ],
-        "phones": [re.sub(r"[- ]", "", m) for m in _PHONE.findall(plain)],
+        "amounts": [_amount(m) for m in _AMOUNT.finditer(plain)],
+        "phones": [re.sub(r"[- ()]", "", m) for m in _PHONE.findall(plain)],
         "emails": _EMAIL.findall(plain),
         "order_ids": [(a or b).upper() for a, b in _ORDER.findall(plain)],
-        "dates": [m[0] for m in _DATE.finditer(plain)],
+        "dates": [m[0] for m in _DATE.finditer(rest)],
         "times": [m[0].strip() for m in _TIME.finditer(plain)],
-        "postcodes": _POSTCODE.findall(plain) if _PLACE.search(plain) else [],
-        "quantities": [{"count": int(n), "unit": unit} for n, unit in _QUANTITY.findall(plain)],
+        "postcodes": postcodes,
+        "address": _as_written(text, address[0]) if address else None,
+        "quantities": [
+            {"count": count_of(a or b or c), "unit": x or y or z} for a, x, b, y, c, z in _QUANTITY.findall(plain)
+        ],
         "name": _name(text, plain),
         "allergies": _allergies(plain),
         "diet": None if _QUESTION.search(plain) else next(iter(_DIET.findall(plain)), None),
@@ -110,12 +133,24 @@ def _specifics(text: str) -> dict[str, Any]:
     return {key: value for key, value in out.items() if value}
 
 
+def _amount(m: re.Match[str]) -> dict[str, Any]:
+    sign, signed, number, times, unit, words, _, dashed, _ = m.groups()
+    if words:
+        return {"value": float(thai_number(words)), "currency": "THB"}
+    value = float((signed or number or dashed).replace(",", "")) * _TIMES[times or ""]
+    return {"value": value, "currency": _CURRENCY[sign or unit or "บาท"]}
+
+
 def _name(text: str, plain: str) -> str | None:
     if not (match := _NAME_TH.search(plain) or _NAME_TOLD.search(plain) or _NAME_EN.search(plain)):
         return None
-    # The normalised text is in lower case: take the name as it was written.
-    at = text.lower().find(match[1])
-    return text[at : at + len(match[1])] if at >= 0 else match[1]
+    return _as_written(text, match[1])
+
+
+def _as_written(text: str, found: str) -> str:
+    """The normalised text is in lower case: what was found in it as the customer wrote it, where that can be told."""
+    at = text.lower().find(found)
+    return text[at : at + len(found)] if at >= 0 else found
 
 
 def _allergies(plain: str) -> list[str]:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from processors.local.features import TYPES, row
 from processors.local.vectors import Vectors
 from processors.models import EventType
-from processors.rules import Rules, Verdict, default_rules
-from processors.rules.importance import score
+from processors.rules import Rules, default_rules
+from processors.rules.engine import reckoned
+from processors.rules.wording import BANDS, likely_band
 
 FILE = Path(__file__).parent / "classifier.npz"
-BANDS = (0.15, 0.35, 0.55, 0.75, 0.92)  # the score that stands for each band of importance
-BAND_STARTS = (0.25, 0.45, 0.65, 0.85)
-_RULES_VOTE = 1.0  # in the scale of the scores: e to this power likelier
 _KEPT = 512  # messages whose guess is kept: one message is looked at more than once in a turn
 
 
@@ -37,35 +36,37 @@ class Guess:
 @dataclass(frozen=True, slots=True)
 class Weights:
     """What training leaves. `types` (features, 8) and `bands` (features, 5) are float32, `rarity` one a bucket of
-    letters; `temperature` divides the type scores so that confidence is what it says."""
+    letters; the temperatures divide the scores so that shares are what they say; `usual` (8, 5, 5) tells how often,
+    for a type and the band that the rules reckon, which band was right."""
 
     types: Any
     bands: Any
     rarity: Any
     temperature: float
+    band_temperature: float
+    usual: Any
 
     def write(self, path: Path) -> None:
-        halves = {name: getattr(self, name).astype(np.float16) for name in ("types", "bands", "rarity")}
-        np.savez_compressed(path, temperature=np.float32(self.temperature), **halves)
+        halves = {name: getattr(self, name).astype(np.float16) for name in ("types", "bands", "rarity", "usual")}
+        heats = np.float32([self.temperature, self.band_temperature])
+        np.savez_compressed(path, temperatures=heats, **halves)
 
     @classmethod
     def read(cls, path: Path) -> Weights:
-        with np.load(path, allow_pickle=False) as data:
-            whole = {name: data[name].astype(np.float32) for name in ("types", "bands", "rarity")}
-            return cls(temperature=float(data["temperature"]), **whole)
+        """Raises OSError or ValueError for a file that `write` did not make."""
+        try:
+            with np.load(path, allow_pickle=False) as data:
+                whole = {name: data[name].astype(np.float32) for name in ("types", "bands", "rarity", "usual")}
+                types, bands = map(float, data["temperatures"])
+        except (KeyError, EOFError, BadZipFile, zlib.error) as error:
+            raise ValueError(f"{path.name} holds no weights: {error}") from None
+        return cls(temperature=types, band_temperature=bands, **whole)
 
 
 def probabilities(scores: Any) -> Any:
     """Each row's scores as shares of one."""
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)
-
-
-def banded(scores: Any, event_type: EventType, verdict: Verdict) -> int:
-    """The number of the band: what was learned, and what the rules make of a message of that type."""
-    votes = scores.copy()
-    votes[bisect(BAND_STARTS, score(event_type, verdict.found))] += _RULES_VOTE
-    return int(votes.argmax())
 
 
 class Classifier:
@@ -75,6 +76,7 @@ class Classifier:
         self.vectors = vectors
         self.weights = weights
         self._rules = rules or default_rules()
+        self._usual = weights.usual.tolist()
         self.guess = lru_cache(maxsize=_KEPT)(self._guess)
 
     @classmethod
@@ -85,14 +87,13 @@ class Classifier:
     def _guess(self, text: str) -> Guess:
         """The guess for any text; never raises for one."""
         verdict = self._rules.classify(text)
-        vector = self.vectors.encode([text])[0]
-        features = row(text, vector, verdict.scores, self.weights.rarity)
+        features = row(text, self.vectors.encode([text])[0], verdict.signs, self.weights.rarity)
         told = features.nonzero()[0]  # a twelfth of the columns
         features = features[told]
-        scores = features @ self.weights.types[told]
-        shares = probabilities(scores[None, :] / self.weights.temperature)[0]
+        shares = probabilities((features @ self.weights.types[told])[None, :] / self.weights.temperature)[0]
+        bands = probabilities((features @ self.weights.bands[told])[None, :] / self.weights.band_temperature)[0]
         best = int(shares.argmax())
-        band = banded(features @ self.weights.bands[told], TYPES[best], verdict)
+        band = likely_band(shares.tolist(), bands.tolist(), reckoned(verdict.found), self._usual)
         return Guess(
             event_type=TYPES[best],
             confidence=round(float(shares[best]), 3),

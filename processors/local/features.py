@@ -1,23 +1,22 @@
-"""A message as a row of numbers: its sentence vector, its letter groups, what the rules say, its shape."""
+"""A message as a row of numbers: its sentence vector, its letter groups, and what is seen beside its words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from processors.language import detect
-from processors.models import EventType
 from processors.normalise import normalise
+from processors.rules.signs import TYPES
+
+__all__ = ["BUCKETS", "TYPES", "groups", "rarity", "row"]
 
 BUCKETS = 8192  # of letter groups
 _LETTERS = 300  # characters that letter groups are taken from
 _GROUPS = (2, 3, 4, 5)
-_WEIGHT = 3.0  # of vector and letter groups, which have unit length; of the other columns none is above 2
-_ENOUGH = 12.0  # a rule score above says nothing more
-TYPES = tuple(EventType)
+_WEIGHT = 3.0  # of vector and letter groups, which have unit length; of the signs none is above 2
 
 
 def groups(text: str) -> list[int]:
@@ -35,31 +34,10 @@ def rarity(texts: Sequence[str]) -> Any:
     return np.log((1 + len(texts)) / (1 + seen)).astype(np.float32)
 
 
-def row(text: str, vector: Any, scores: Mapping[EventType, float], weights: Any) -> Any:
-    """The row of one message (float32). `scores` are the rules'; `weights` are `rarity`'s."""
+def row(text: str, vector: Any, signs: Sequence[float], weights: Any) -> Any:
+    """The row of one message (float32). `signs` are the rules'; `weights` are `rarity`'s."""
     letters: Any = np.zeros(BUCKETS, np.float32)
     found = groups(text)
     letters[found] = weights[found]
     length = float(np.linalg.norm(letters)) or 1.0
-    told = [min(scores.get(event_type, 0.0), _ENOUGH) / _ENOUGH for event_type in TYPES]
-    best = max(range(len(told)), key=told.__getitem__) if any(told) else None
-    first = [0.5 * (index == best) for index in range(len(told))]
-    return np.concatenate([vector * _WEIGHT, letters * (_WEIGHT / length), told, first, _shape(text), [1.0]]).astype(
-        np.float32
-    )
-
-
-def _shape(text: str) -> list[float]:
-    size = len(text)
-    digits = sum(map(str.isdigit, text[:_LETTERS]))
-    language = detect(text)
-    return [
-        min(size, 200) / 100,
-        float(size < 6),
-        float(size < 15),
-        float("?" in text),
-        float(digits > 0),
-        digits / max(1, min(size, _LETTERS)),
-        float(language == "th"),
-        float(language == "en"),
-    ]
+    return np.concatenate([vector * _WEIGHT, letters * (_WEIGHT / length), signs]).astype(np.float32)

@@ -1,7 +1,8 @@
-"""Trains the local classifier: `python -m processors.local.train MESSAGES.jsonl [-o FILE]`.
+"""Trains what is learned: `python -m processors.local.train MESSAGES.jsonl … [-o FILE]`.
 
-The file holds labelled messages (see `training.labelled`); those written by hand come along. What is written are
-weights: none of the messages can be read out of them.
+The files hold labelled messages (see `training.labelled`); those written by hand come along. Two files are written: the
+local classifier, and what the rules know of the wording. They hold weights; no message can be read out of them. Takes a
+minute or two of one core.
 """
 
 from __future__ import annotations
@@ -11,30 +12,35 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from processors.local import installed
-from processors.rules import default_rules
 
 
 def main() -> None:
     parser = ArgumentParser(description="Trains the local classifier.")
     parser.add_argument("messages", type=Path, nargs="*", help="labelled messages, JSON Lines")
-    parser.add_argument("-o", "--output", type=Path, help="default: the file that comes with the product")
+    parser.add_argument(
+        "-o", "--output", type=Path, help="the classifier alone, into this file; else both that come with the product"
+    )
     arguments = parser.parse_args()
     if not installed():
         sys.exit("needs the extra: pip install 'chat-chat[local]'")
     from processors.local.classifier import FILE
-    from processors.local.training import labelled, train, written
+    from processors.local.training import labelled, train, train_wording, written
     from processors.local.vectors import SentenceVectors
+    from processors.rules import wording
 
-    examples = [example for path in arguments.messages for example in labelled(path)]
-    base = [*written(), *examples]
-    default_rules()
+    base = [*written(), *(example for path in arguments.messages for example in labelled(path))]
+    if arguments.output is None:
+        # First, as the classifier hears what the rules say.
+        groups = train_wording(base, wording.FILE)
+        told(f"{len(base)} messages, {groups} groups of letters", wording.FILE)
     classifier = train(base, (), SentenceVectors())
     output: Path = arguments.output or FILE
     classifier.weights.write(output)
-    sys.stdout.write(
-        f"{len(base)} messages, temperature {classifier.weights.temperature:.2f}: {output} "
-        f"({output.stat().st_size / 1024:.0f} KB)\n"
-    )
+    told(f"{len(base)} messages, temperature {classifier.weights.temperature:.2f}", output)
+
+
+def told(what: str, path: Path) -> None:
+    sys.stdout.write(f"{what}: {path} ({path.stat().st_size / 1024:.0f} KB)\n")
 
 
 if __name__ == "__main__":

@@ -1,27 +1,35 @@
-"""Training and measuring the local classifier. Needs nothing but numpy."""
+"""Training and measuring: the local classifier, and what the rules know of the wording. Needs nothing but numpy."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from processors.local.classifier import BAND_STARTS, Classifier, Weights, banded, probabilities
+from processors.language import detect
+from processors.local.classifier import Classifier, Weights, probabilities
 from processors.local.features import TYPES, rarity, row
 from processors.local.vectors import Vectors
 from processors.models import EventType
 from processors.normalise import normalise
-from processors.rules import Rules, default_rules
-from processors.rules.engine import scores_of
+from processors.rules import Rules, default_rules, wording
+from processors.rules.engine import reckoned, scores_of
+from processors.rules.importance import Found
+from processors.rules.signs import NAMES, signs
+from processors.rules.wording import BAND_STARTS, BANDS, likely_band
 
 WRITTEN = Path(__file__).parent / "messages.tsv"
 _FLATNESS = 1e-3  # how strongly weights are drawn to zero
 _STEPS = 200
+_SEEN_TWICE = 2  # messages that a group of letters must stand in
+_LETTERS_WEIGH = 0.6  # of a group of letters, in the scale of the signs
+_FAINT = 0.4  # a group none of whose weights is above is left out: half of them, and no answer differs
 _CORRECTION = 4.0  # what a correction of the shop's own people counts beside one message of the training set
 
 
@@ -44,6 +52,7 @@ class Measured:
     shares: Any
     bands: Any
     temperature: float
+    band_temperature: float
 
 
 def written() -> list[Example]:
@@ -73,16 +82,49 @@ def labelled(path: Path) -> list[Example]:
 
 
 def train(base: Sequence[Example], corrections: Iterable[Example], vectors: Vectors) -> Classifier:
-    """A classifier from the base examples and a shop's own corrections, which count more. About ten seconds for a
-    thousand examples: run it in a process of its own."""
+    """A classifier from the base examples and a shop's own corrections, which count more. Takes about half a minute of
+    one core for fifteen hundred examples: run it in a process of its own."""
     examples = [*base, *(replace(c, weight=_CORRECTION * c.weight) for c in corrections)]
-    table = _Table(examples, vectors)
-    return Classifier(table.fit(np.arange(len(examples)), table.temperature()), vectors)
+    seen = _seen(examples)
+    weights = rarity([example.text for example in examples])
+    table = _Table(examples, seen, _rows(examples, seen, vectors, weights))
+    types, bands = table.fit()
+    heats = table.measure(len(examples), 3)
+    found = Weights(types, bands, weights, heats.temperature, heats.band_temperature, table.usual())
+    return Classifier(found, vectors)
 
 
 def measure(examples: Sequence[Example], always: Sequence[Example], vectors: Vectors, folds: int = 5) -> Measured:
-    """Cross-validation over `examples`; `always` are trained with in every fold and never measured."""
-    return _Table([*examples, *always], vectors).measure(len(examples), folds)
+    """Cross-validation of the classifier over `examples`; `always` are trained with in every fold, never measured."""
+    every = [*examples, *always]
+    seen = _seen(every)
+    rows = _rows(every, seen, vectors, rarity([example.text for example in every]))
+    return _Table(every, seen, rows).measure(len(examples), folds)
+
+
+def train_wording(examples: Sequence[Example], path: Path) -> int:
+    """Writes what the rules know of the wording (see `processors.rules.wording`); how many groups that is."""
+    seen = _seen(examples)
+    vocabulary, rows = _wording_rows(seen)
+    table = _Table(examples, seen, rows)
+    heats = table.measure(len(examples), 5)
+    whole = np.hstack(table.fit()) * wording.SCALE
+    letters = np.rint(whole[: len(vocabulary)] * np.array(list(vocabulary.values()))[:, None]).astype(int)
+    least = _FAINT * wording.SCALE
+    of_groups = {
+        group: weights.tolist()
+        for group, weights in zip(vocabulary, letters, strict=True)
+        if abs(weights).max() > least
+    }
+    of_signs = dict(zip(NAMES, np.rint(whole[len(vocabulary) :]).astype(int).tolist(), strict=True))
+    wording.write(path, of_groups, of_signs, heats.temperature, heats.band_temperature, table.usual().tolist())
+    return len(of_groups)
+
+
+def measure_wording(examples: Sequence[Example], always: Sequence[Example], folds: int = 5) -> Measured:
+    """Cross-validation of the rules with what they know of the wording, each message's own phrases left out."""
+    seen = _seen([*examples, *always])
+    return _Table([*examples, *always], seen, _wording_rows(seen)[1]).measure(len(examples), folds)
 
 
 def calibration_error(shares: Any, right: Any, bins: int = 10) -> float:
@@ -97,68 +139,118 @@ def calibration_error(shares: Any, right: Any, bins: int = 10) -> float:
     return float(sum(gaps))
 
 
-class _Table:
-    """The features of all examples, turned so that there are no more columns than examples: the best weights lie in
-    the span of the examples anyway, and fitting becomes several times cheaper."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the rules make of an example that they had not been written for."""
 
-    def __init__(self, examples: Sequence[Example], vectors: Vectors, rules: Rules | None = None) -> None:
-        self._texts = texts = [example.text for example in examples]
-        self._rarity = rarity(texts)
-        scores = _unseen_scores(texts, rules or default_rules())
-        encoded = vectors.encode(texts)
-        rows = np.stack([row(t, v, s, self._rarity) for t, v, s in zip(texts, encoded, scores, strict=True)])
-        left, sizes, self._back = np.linalg.svd(rows, full_matrices=False)
-        self._rows = (left * sizes).astype(np.float32)
+    plain: str
+    signs: Sequence[float]
+    reckoned: Sequence[int]
+
+
+def _seen(examples: Sequence[Example], rules: Rules | None = None) -> list[_Seen]:
+    """Without the phrases that fire on this one example alone: else training would learn to trust the rules more than
+    they deserve."""
+    rules = rules or default_rules()
+    hits = [rules.hits(example.text) for example in examples]
+    fired = Counter((t, name) for found in hits for t, names in found.items() for name in names)
+    out = []
+    for example, found in zip(examples, hits, strict=True):
+        plain, marks = normalise(example.text), rules.marks(example.text)
+        kept = {t: {n: w for n, w in names.items() if fired[t, n] > 1} for t, names in found.items()}
+        scores = scores_of({t: names for t, names in kept.items() if names}, plain)
+        told = signs(plain, detect(example.text), scores, marks)
+        out.append(_Seen(plain, told, reckoned(Found(plain, marks, scores))))
+    return out
+
+
+def _rows(examples: Sequence[Example], seen: Sequence[_Seen], vectors: Vectors, weights: Any) -> Any:
+    texts = [example.text for example in examples]
+    return np.stack([row(t, v, s.signs, weights) for t, v, s in zip(texts, vectors.encode(texts), seen, strict=True)])
+
+
+def _wording_rows(seen: Sequence[_Seen]) -> tuple[dict[str, float], Any]:
+    """The groups of letters with what each weighs, the rarer the more; and the rows: groups, then signs."""
+    found = [wording.groups(one.plain) for one in seen]
+    often = Counter(group for each in found for group in each)
+    vocabulary = {
+        group: _LETTERS_WEIGH * math.log((1 + len(seen)) / (1 + count))
+        for group, count in sorted(often.items())
+        if count >= _SEEN_TWICE
+    }
+    place = {group: at for at, group in enumerate(vocabulary)}
+    heavy = np.array(list(vocabulary.values()), np.float32)
+    rows: Any = np.zeros((len(seen), len(vocabulary) + len(NAMES)), np.float32)
+    for at, (each, one) in enumerate(zip(found, seen, strict=True)):
+        known = [place[group] for group in each if group in place]
+        rows[at, known] = heavy[known] / math.sqrt(len(each) or 1)
+        rows[at, len(vocabulary) :] = one.signs
+    return vocabulary, rows
+
+
+class _Table:
+    """Examples as rows, turned so that there are no more columns than examples: the best weights lie in the span of the
+    examples anyway, and fitting becomes several times cheaper."""
+
+    def __init__(self, examples: Sequence[Example], seen: Sequence[_Seen], rows: Any) -> None:
+        self._whole = rows
+        lengths, turn = np.linalg.eigh((rows @ rows.T).astype(np.float64))
+        kept = lengths > 1e-5
+        self._turn = turn[:, kept] / np.sqrt(lengths[kept])
+        self._rows = (turn[:, kept] * np.sqrt(lengths[kept])).astype(np.float32)
         self._types = np.array([TYPES.index(example.event_type) for example in examples])
         judged = [example.importance for example in examples]
         self._bands = np.array([-1 if j is None else int(np.searchsorted(BAND_STARTS, j, "right")) for j in judged])
         self._weights = np.array([example.weight for example in examples])
+        self._reckoned = [one.reckoned for one in seen]
 
-    def fit(self, chosen: Any, temperature: float = 1.0) -> Weights:
-        types, bands = self._turned(chosen)
-        whole = self._back.T
-        return Weights(
-            (whole @ types).astype(np.float32), (whole @ bands).astype(np.float32), self._rarity, temperature
-        )
+    def fit(self) -> tuple[Any, Any]:
+        """The weights of types (columns, 8) and bands (columns, 5), for the rows as they were given."""
+        back = self._whole.T @ self._turn.astype(np.float32)
+        types, bands = self._turned(np.arange(len(self._rows)))
+        return (back @ types).astype(np.float32), (back @ bands).astype(np.float32)
+
+    def usual(self, chosen: Any = None) -> Any:
+        """For a type and the band that the rules reckon, how often which band was right: (8, 5, 5), rows of one."""
+        counts = np.full((len(TYPES), len(BANDS), len(BANDS)), 0.3)
+        for at in range(len(self._rows)) if chosen is None else chosen:
+            if self._bands[at] >= 0:
+                counts[self._types[at], self._reckoned[at][self._types[at]], self._bands[at]] += 1
+        # Where a pair was seldom seen, what is usual for the type has its say.
+        of_type = counts.sum(axis=1, keepdims=True)
+        counts += 2 * of_type / of_type.sum(axis=2, keepdims=True)
+        return counts / counts.sum(axis=2, keepdims=True)
 
     def measure(self, count: int, folds: int) -> Measured:
         fold = np.random.default_rng(0).permutation(count) % folds
         rest = np.arange(count, len(self._rows))
         scores: Any = np.zeros((count, len(TYPES)))
-        bands: Any = np.zeros(count, int)
-        judge = default_rules()
+        by_band: Any = np.zeros((count, len(BANDS)))
+        usual: list[Any] = [None] * count
         for number in range(folds):
             held = np.flatnonzero(fold == number)
-            types, by_band = self._turned(np.concatenate([np.flatnonzero(fold != number), rest]))
-            scores[held] = self._rows[held] @ types
-            for at, found in zip(held, self._rows[held] @ by_band, strict=True):
-                guessed = TYPES[int(scores[at].argmax())]
-                bands[at] = banded(found, guessed, judge.classify(self._texts[at]))
+            chosen = np.concatenate([np.flatnonzero(fold != number), rest])
+            types, bands = self._turned(chosen)
+            scores[held], by_band[held] = self._rows[held] @ types, self._rows[held] @ bands
+            known = self.usual(chosen).tolist()
+            for at in held:
+                usual[at] = known
+        judged = self._bands[:count] >= 0
         temperature = _temperature(scores, self._types[:count])
-        return Measured(probabilities(scores / temperature), bands, temperature)
-
-    def temperature(self) -> float:
-        return self.measure(len(self._rows), 3).temperature
+        band_temperature = _temperature(by_band[judged], self._bands[:count][judged])
+        shares, told = probabilities(scores / temperature), probabilities(by_band / band_temperature)
+        found = [
+            likely_band(s.tolist(), b.tolist(), r, u)
+            for s, b, r, u in zip(shares, told, self._reckoned[:count], usual, strict=True)
+        ]
+        return Measured(shares, np.array(found), temperature, band_temperature)
 
     def _turned(self, chosen: Any) -> tuple[Any, Any]:
         judged = chosen[self._bands[chosen] >= 0]
         return (
             _logistic(self._rows[chosen], self._types[chosen], self._weights[chosen], len(TYPES)),
-            _logistic(self._rows[judged], self._bands[judged], self._weights[judged], len(BAND_STARTS) + 1),
+            _logistic(self._rows[judged], self._bands[judged], self._weights[judged], len(BANDS)),
         )
-
-
-def _unseen_scores(texts: Sequence[str], rules: Rules) -> list[dict[EventType, float]]:
-    """The rules' scores as they'd be for messages that nobody had seen when the rules were written: without what
-    fires on this one alone. Else the classifier would learn to trust the rules more than they deserve."""
-    hits = [rules.hits(text) for text in texts]
-    fired = Counter((t, name) for found in hits for t, names in found.items() for name in names)
-    common: Callable[[EventType, str], bool] = lambda t, name: fired[t, name] > 1  # noqa: E731
-    kept = [
-        {t: left for t, names in found.items() if (left := {n: w for n, w in names.items() if common(t, n)})}
-        for found in hits
-    ]
-    return [scores_of(found, normalise(text)) for found, text in zip(kept, texts, strict=True)]
 
 
 def _logistic(rows: Any, labels: Any, weights: Any, classes: int) -> Any:

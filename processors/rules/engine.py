@@ -1,4 +1,5 @@
-"""Phrases and patterns over the normalised text add up to a score for each event type; the highest wins.
+"""Phrases and patterns over the normalised text add up to a score for each event type; what the wording says beside
+them (`wording.py`) is weighed in, and the likeliest type wins.
 
 Phrases are found with one Aho-Corasick pass, leftmost-longest: a longer word of another meaning (`mask`) hides the
 phrase inside it, and a Latin phrase is only ever found between word boundaries (see `words_apart`).
@@ -7,6 +8,7 @@ phrase inside it, and a Latin phrase is only ever found between word boundaries 
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -16,18 +18,17 @@ from typing import Any
 import yaml
 from ahocorasick_rs import AhoCorasick, MatchKind
 
+from processors.language import detect
 from processors.models import EventType
 from processors.normalise import SCANNED, normalise, words_apart
 from processors.rules.importance import Found, score
+from processors.rules.signs import TYPES, signs
+from processors.rules.wording import BAND_STARTS, BANDS, Wording, default_wording, likely_band
 
 _HERE = Path(__file__).parent
 _FILES = ("th.yaml", "en.yaml")
 _OWN = 8.0  # a tenant's own keyword decides, whatever else stands in the message
 _REPEATED = 0.4  # what a further hit of a type adds, of its weight: many weak words shouldn't drown one strong
-# Of what leads by so much, this share was right: measured on messages that the rules were not written for.
-_CONFIDENCE = ((6.0, 0.92), (5.0, 0.85), (4.0, 0.8), (3.0, 0.65), (2.0, 0.6), (1.0, 0.5), (-99.0, 0.4))
-_LEAST = 2.0  # a type needs this much to be chosen over small talk
-
 # Where two types are equally likely, the one that costs the shop most if missed.
 COST = (
     EventType.TRANSACTION,
@@ -43,22 +44,17 @@ COST = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the rules make of a message. `margin` is the lead over the second type: small means unsure."""
+    """What the rules make of a message. `confidence`: how often, of a hundred such verdicts, the type is right; 0.0 to
+    1.0."""
 
     event_type: EventType
     importance: float
-    rule: str  # the phrase or pattern that counted most, e.g. "COMPLAINT: พัง"; "no rule" when none fired
-    margin: float
-    scores: dict[EventType, float]
+    rule: str  # the phrase or pattern that counted most, e.g. "COMPLAINT: พัง"; else the letters that did
+    confidence: float
+    scores: dict[EventType, float]  # of the phrases and patterns alone
     found: Found  # for `importance.score` of another type
+    signs: Sequence[float]  # see signs.NAMES
     own: bool = False  # a keyword of the tenant's decided
-
-    @property
-    def confidence(self) -> float:
-        """How often, of a hundred verdicts with such a lead, the type is right; 0.0 to 1.0."""
-        if self.own:
-            return 1.0
-        return next(share for lead, share in _CONFIDENCE if self.margin >= lead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +86,12 @@ class Rules:
                 for weight, phrases in weights.items():
                     for phrase in _phrases(str(phrases)):
                         types.setdefault(phrase, []).append(_Hit(EventType(label), float(weight), phrase.strip()))
+            script = name.partition(".")[0]
             for label, by_weight in data["patterns"].items():
+                number = 0
                 for weight, patterns in by_weight.items():
-                    for number, pattern in enumerate(patterns, 1):
-                        script = name.partition(".")[0]
+                    for pattern in patterns:
+                        number += 1
                         hit = _Hit(EventType(label), float(weight), f"{script} pattern {number}")
                         self._patterns[script].append((re.compile(pattern), hit))
             for mark, phrases in data["marks"].items():
@@ -123,26 +121,35 @@ class Rules:
         plain = normalise(text)
         hits = self.hits(text)
         scores = scores_of(hits, plain)
-        ranked = sorted(COST, key=lambda t: -scores.get(t, 0.0))  # stable: COST decides between equals
-        best, second = ranked[0], ranked[1]
-        if scores.get(best, 0.0) < _LEAST:
-            best, second = EventType.GENERIC_EVENT, best
-        own = hits.get(best)
-        rule = max(own, key=lambda name: own[name]) if own else None
-        marks: dict[str, int] = {}
-        for index, _, _ in self._markers.find_matches_as_indexes(words_apart(plain)):
-            for mark in self._marks[index]:
-                marks[mark] = marks.get(mark, 0) + 1
+        marks = self.marks(text)
         found = Found(plain, marks, scores)
+        seen = signs(plain, detect(text), scores, marks)
+        wording = default_wording()
+        told = wording.tell(plain, seen)
+        strongest = max(COST, key=lambda t: scores.get(t, 0.0))
+        if own := not self._own.isdisjoint(hits.get(strongest, ())):
+            best, confidence, importance = strongest, 1.0, score(strongest, found)
+        else:
+            confidence, best = max(zip(told.types, TYPES, strict=True))
+            importance = BANDS[likely_band(told.types, told.bands, reckoned(found), wording.usual)]
         return Verdict(
             event_type=best,
-            importance=score(best, found),
-            rule=f"{best}: {rule}" if rule else "no rule",
-            margin=round(scores.get(best, 0.0) - scores.get(second, 0.0), 2),
+            importance=importance,
+            rule=_why(best, hits.get(best), wording, plain),
+            confidence=round(confidence, 3),
             scores=scores,
             found=found,
-            own=not self._own.isdisjoint(own or ()),
+            signs=seen,
+            own=own,
         )
+
+    def marks(self, text: str) -> dict[str, int]:
+        """What makes it important or not, by name, with how often it stands there."""
+        marks: dict[str, int] = {}
+        for index, _, _ in self._markers.find_matches_as_indexes(words_apart(normalise(text))):
+            for mark in self._marks[index]:
+                marks[mark] = marks.get(mark, 0) + 1
+        return marks
 
     def hits(self, text: str) -> dict[EventType, dict[str, float]]:
         """The phrases and patterns that fire, by type, with their weights."""
@@ -158,6 +165,18 @@ class Rules:
                 if pattern.search(plain):
                     hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
         return hits
+
+
+def reckoned(found: Found) -> list[int]:
+    """The number of the band that the rules reckon for a message if it is of this type, for each of TYPES."""
+    return [bisect(BAND_STARTS, score(event_type, found)) for event_type in TYPES]
+
+
+def _why(best: EventType, fired: Mapping[str, float] | None, wording: Wording, plain: str) -> str:
+    if fired:
+        return f"{best}: {max(fired, key=lambda name: fired[name])}"
+    letters = wording.loudest(plain, best)
+    return f"{best}: letters “{letters}”" if letters else "no rule"
 
 
 def scores_of(hits: Mapping[EventType, Mapping[str, float]], plain: str) -> dict[EventType, float]:

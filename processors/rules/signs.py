@@ -1,0 +1,83 @@
+"""What is seen of a message beside its words: what the rules say, its shape, and what makes it weigh."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from processors.models import EventType, Language
+
+TYPES = tuple(EventType)
+_ENOUGH = 12.0  # a rule score above says nothing more
+_HALF = 0.5  # of what is only now and then telling: a single sign should not outweigh the words
+_MARKS = ("critical", "named", "keep", "blocked", "casual", "vague")
+# Over the normalised text.
+_SEEN = {
+    "money": r"\d\s*(?:บาท|บ\.|฿|baht|thb|dollars)|[$฿€£]\s?\d",
+    "phone": r"(?<!\d)0\d{8,9}(?!\d)|(?<!\d)0\d\d?[- ]\d{3}",
+    "time": r"\d\s*(?:โมง|ทุ่ม|น\.|am\b|pm\b)|\d[:.]\d\d|พรุ่งนี้|วันนี้|บ่าย|tomorrow|today|tonight"
+    r"|วัน(?:จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)|(?:mon|tues|wednes|thurs|fri|satur|sun)day",
+    "number of an order": r"[a-z]\d{2}|\d{2}[a-z]|#\d",
+    "allergy": r"แพ้|allerg",
+    "money lost": r"คืนเงิน|เงินคืน|refund|money back|โกง|หลอก|scam|fraud|ปลอม|fake|stolen|stole|twice|หักเงิน|ตัดเงิน|โดนตัด",
+    "danger": r"ท้องเสีย|ไฟ(?:ไหม้|ช็อต|ดูด)|ช็อต|เจ็บ|หนอน|แมลง|sick|hurt|burn|hair in|poison",
+    "anger": r"แย่มาก|โคตร|ห่วย|กาก|เลว|worst|terrible|awful|horrible|never again|disgusting|unacceptable",
+    "not": r"ไม่|\bnot?\b|n't\b",
+    "joined": r"แต่|เพราะ|และ|กับ|\b(?:but|because|and)\b",
+    "place": r"@|ถนน|ซอย|หมู่|[ตอจ]\.|street|road",
+    "exclaimed": r"!",
+}
+_PATTERNS = [re.compile(pattern) for pattern in _SEEN.values()]
+_DIGIT = re.compile(r"\d")
+_LONG_NUMBER = re.compile(r"\d{3}")
+
+NAMES = (
+    *(f"score {event_type}" for event_type in TYPES),
+    *(f"first {event_type}" for event_type in TYPES),
+    *("length", "under 6", "under 15", "asks", "digits", "share of digits", "thai", "english"),
+    *(f"mark {mark}" for mark in _MARKS),
+    *("an aspect", "aspects"),
+    *_SEEN,
+    *("long number", "under 12", "over 40", "over 90"),
+    "always",
+)
+
+
+def signs(
+    plain: str, language: Language | None, scores: Mapping[EventType, float], marks: Mapping[str, int]
+) -> list[float]:
+    """One number for each of NAMES, none above 2. `plain` is the normalised text, the rest the rules' own."""
+    told = [min(scores.get(event_type, 0.0), _ENOUGH) / _ENOUGH for event_type in TYPES]
+    best = max(range(len(told)), key=told.__getitem__) if any(told) else -1
+    first = [_HALF * (at == best) for at in range(len(told))]
+    aspects = marks.get("aspect", 0)
+    return [
+        *told,
+        *first,
+        *_shape(plain, language),
+        *(_HALF * (mark in marks) for mark in _MARKS),
+        *(_HALF * (aspects >= 1), _HALF * (aspects >= 2)),
+        *(_HALF * (pattern.search(plain) is not None) for pattern in _PATTERNS),
+        *_sizes(plain),
+        1.0,
+    ]
+
+
+def _shape(plain: str, language: Language | None) -> Sequence[float]:
+    size = len(plain)
+    digits = len(_DIGIT.findall(plain))
+    return (
+        min(size, 200) / 100,
+        float(size < 6),
+        float(size < 15),
+        float("?" in plain),
+        float(digits > 0),
+        digits / max(1, size),
+        float(language == "th"),
+        float(language == "en"),
+    )
+
+
+def _sizes(plain: str) -> Sequence[float]:
+    size = len(plain)
+    return (_HALF * bool(_LONG_NUMBER.search(plain)), _HALF * (size < 12), _HALF * (size > 40), _HALF * (size > 90))

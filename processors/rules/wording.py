@@ -1,0 +1,170 @@
+"""What short groups of letters say of a message: the part of the rules that was learned from labelled messages.
+
+Hand-written phrases are sure and few; most messages hold none. Here each group of two to four letters speaks a little
+for or against each type and each band of importance, and what the phrases say is one voice among them. No package is
+needed: the file is read once, and a message costs one addition for each of its groups.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from processors.models import EventType
+from processors.rules.signs import NAMES, TYPES
+
+FILE = Path(__file__).parent / "wording.tsv"
+BANDS = (0.15, 0.35, 0.55, 0.75, 0.92)  # the score that stands for each band of importance
+BAND_STARTS = (0.25, 0.45, 0.65, 0.85)
+OUT = len(TYPES) + len(BANDS)
+
+_SIZES = (2, 3, 4)
+_LETTERS = 300  # characters that groups are taken from
+_BITS = 32  # of one sum: some 900 groups, none above 2 * _OFFSET
+_OFFSET = 1 << 12
+_MASK = (1 << _BITS) - 1
+SCALE = 20  # of the whole numbers in the file
+_NEAR = 4.0  # what being at most one band off counts beside being right
+_SAYS = 0.5  # what the learned bands count beside the type's
+
+
+def groups(plain: str) -> set[str]:
+    """The groups of letters in a normalised text."""
+    padded = f" {plain[:_LETTERS]} "
+    return {padded[at : at + size] for size in _SIZES for at in range(len(padded) - size + 1)}
+
+
+def softmax(scores: Sequence[float], temperature: float = 1.0) -> list[float]:
+    """Scores as shares of one."""
+    highest = max(scores)
+    powers = [math.exp((score - highest) / temperature) for score in scores]
+    total = sum(powers)
+    return [power / total for power in powers]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """`types`: shares of one, in the order of TYPES; `bands`: shares of one, in the order of BANDS."""
+
+    types: Sequence[float]
+    bands: Sequence[float]
+
+
+class Wording:
+    """`of_groups` and `of_signs` give each group and sign OUT weights: the types', then the bands', times SCALE.
+    `temperature` and `band_temperature` divide the sums, so that the shares are what they say. `usual`: per type and
+    band that the rules' own reckoning gives, how often which band was right."""
+
+    def __init__(
+        self,
+        of_groups: Mapping[str, Sequence[int]],
+        of_signs: Mapping[str, Sequence[int]],
+        temperature: float,
+        band_temperature: float,
+        usual: Sequence[Sequence[Sequence[float]]],
+    ) -> None:
+        self._packed = {group: _pack(weights) for group, weights in of_groups.items()}
+        self._signs = [tuple(weight / SCALE for weight in of_signs[name]) for name in NAMES]
+        self._temperature, self._band_temperature = temperature, band_temperature
+        self.usual = usual
+
+    @classmethod
+    def read(cls, path: Path = FILE) -> Wording:
+        """Raises OSError or ValueError for a file that `write` did not make."""
+        of_groups: dict[str, list[int]] = {}
+        of_signs: dict[str, list[int]] = {}
+        heats: list[float] = []
+        usual: list[list[list[float]]] = []
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            if not line or line.startswith("# "):
+                continue
+            kind, name, *rest = line.split("\t")
+            if kind == "group":
+                of_groups[name] = [int(weight or 0) for weight in rest]
+            elif kind == "sign":
+                of_signs[name] = [int(weight or 0) for weight in rest]
+            elif kind == "usual":
+                usual.append([[float(share) for share in row.split()] for row in rest])
+            elif kind == "temperature":
+                heats.append(float(rest[0]))
+            else:
+                raise ValueError(f"{path.name}: no line is called {kind!r}")
+        types, bands = heats
+        return cls(of_groups, of_signs, types, bands, usual)
+
+    def tell(self, plain: str, signs: Sequence[float]) -> Told:
+        found = groups(plain)
+        known = [packed for group in found if (packed := self._packed.get(group)) is not None]
+        total = sum(known)
+        away, share = _OFFSET * len(known), 1 / (SCALE * math.sqrt(len(found) or 1))
+        scores = [(((total >> (_BITS * at)) & _MASK) - away) * share for at in range(OUT)]
+        for sign, weights in zip(signs, self._signs, strict=True):
+            if sign:
+                scores = [score + sign * weight for score, weight in zip(scores, weights, strict=True)]
+        cut = len(TYPES)
+        return Told(softmax(scores[:cut], self._temperature), softmax(scores[cut:], self._band_temperature))
+
+    def loudest(self, plain: str, event_type: EventType) -> str | None:
+        """The group that speaks most for a type; None: none does."""
+        shift = _BITS * TYPES.index(event_type)
+        known = [(self._packed[group] >> shift & _MASK, group) for group in groups(plain) if group in self._packed]
+        weight, group = max(known, default=(0, ""))
+        return group if weight > _OFFSET else None
+
+
+def write(
+    path: Path,
+    of_groups: Mapping[str, Sequence[int]],
+    of_signs: Mapping[str, Sequence[int]],
+    temperature: float,
+    band_temperature: float,
+    usual: Iterable[Iterable[Iterable[float]]],
+) -> None:
+    """The file that `Wording.read` reads; see there."""
+    told = " ".join((*TYPES, *map(str, BANDS)))
+    lines = [
+        "# Written by `python -m processors.local.train` (see processors/local/SOURCES.md): weights, no messages.",
+        f"# Each line: a group of letters or a sign, and its weight in twentieths for {told}",
+        *(f"temperature\t{name}\t{heat:.3f}" for name, heat in (("types", temperature), ("bands", band_temperature))),
+        *(
+            "\t".join(("usual", name, *(" ".join(f"{share:.3f}" for share in row) for row in rows)))
+            for name, rows in zip(TYPES, usual, strict=True)
+        ),
+    ]
+    for kind, of in (("sign", of_signs), ("group", of_groups)):
+        lines += ["\t".join((kind, name, *(str(w) if w else "" for w in weights))) for name, weights in of.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def likely_band(
+    types: Sequence[float],
+    bands: Sequence[float],
+    reckoned: Sequence[int],
+    usual: Sequence[Sequence[Sequence[float]]],
+) -> int:
+    """The number of the band to name: of what the types make likely (`reckoned`: the band that the rules reckon for
+    each type) and what was learned of the bands themselves. Being one band off is a small mistake, two a great one."""
+    likely = [
+        sum(share * rows[at][band] for share, rows, at in zip(types, usual, reckoned, strict=True))
+        * bands[band] ** _SAYS
+        for band in range(len(BANDS))
+    ]
+    around = [sum(likely[max(0, band - 1) : band + 2]) for band in range(len(BANDS))]
+    return max(range(len(BANDS)), key=lambda band: likely[band] + _NEAR * around[band])
+
+
+def _pack(weights: Sequence[int]) -> int:
+    """All weights side by side in one number, so that adding up groups is one addition each."""
+    fields = array("I", [max(-_OFFSET, min(_OFFSET - 1, weight)) + _OFFSET for weight in weights])
+    return int.from_bytes(fields.tobytes(), sys.byteorder)
+
+
+@cache
+def default_wording() -> Wording:
+    """The one that comes with the product, read once a process."""
+    return Wording.read()

@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -88,6 +88,7 @@ class EventProcessor:
     `keywords` add to the rules and go before the classifier. `llm` replaces the OpenRouter client that is otherwise
     made from the arguments; `classifier` gives the local classifier, or None for the rules alone. `timezone`: where
     "tomorrow at three" is said. `products`: the shop's goods, each by its names.
+    `on_understood` hears how each message that gets an event id was classified: `llm`, `local` or `rules`.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class EventProcessor:
         classifier: Callable[[], Classifier | None] | None = None,
         timezone: str = "Asia/Bangkok",
         products: Sequence[Sequence[str]] = (),
+        on_understood: Callable[[str], None] | None = None,
     ) -> None:
         self._access = Access(api_key=api_key or None, base_url=base_url, model=model, timeout=timeout)
         self._llm = llm
@@ -110,6 +112,7 @@ class EventProcessor:
         self._classifier = classifier
         self._zone = ZoneInfo(timezone)
         self._products = Products(products)
+        self._on_understood = on_understood
         self._loaded: Classifier | None = None
         self._looked = False
 
@@ -166,6 +169,8 @@ class EventProcessor:
                 details = {k: safe(v)[:300] for k, v in (answer.get("details") or {}).items() if v}
                 if details:
                     payload["details"] = details
+        if event_id is not None and self._on_understood is not None:
+            self._on_understood(payload["classified_by"])
         return MemoryEvent(
             event_type=event_type,
             payload=payload,
@@ -216,7 +221,7 @@ class EventProcessor:
                 {"role": "system", "content": _prompt()},
                 {"role": "user", "content": json.dumps(told, ensure_ascii=False)},
             ],
-            access=access,
+            access=replace(access, purpose="classify"),
             schema=SCHEMA,
             max_tokens=400,
             temperature=0.0,

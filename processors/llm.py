@@ -54,6 +54,9 @@ class LLMBadAnswer(LLMError):
         self.text = text
 
 
+PURPOSES = ("answer", "classify", "remember")  # what a language model is asked for
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """With whose key, where, and which models: a tenant's `llm` section over the environment's settings."""
@@ -63,6 +66,8 @@ class Access:
     model: str = "openai/gpt-4o-mini"
     fallback_models: tuple[str, ...] = ()
     timeout: float = 30.0  # seconds for the whole call, retries included
+    tenant: str = ""  # on whose account it is counted; "": on nobody's
+    purpose: str = "answer"  # one of PURPOSES
 
     def __repr__(self) -> str:
         return f"Access(base_url={self.base_url!r}, model={self.model!r}, api_key={'set' if self.api_key else None})"

@@ -45,7 +45,7 @@ _CONNECT = 5.0  # seconds
 class OpenRouter:
     """A ChatModel. Building it costs nothing: the SDK (0.7 s of import) comes with the first call or `warm`.
 
-    `on_usage` hears of every answer's tokens and cost, streamed ones included. One instance serves all tenants.
+    `on_usage` hears of every answer, streamed ones included, with its tokens and cost as far as the endpoint tells. One instance serves all tenants.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class OpenRouter:
             int(details.get("cached_tokens") or 0) if isinstance(details, Mapping) else 0,
             float(cost) if isinstance(cost, int | float) else None,
         )
-        if self._on_usage is not None and told:
+        if self._on_usage is not None:
             self._on_usage(access, str(answer.get("model") or access.model), usage)
         return usage
 

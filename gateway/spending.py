@@ -1,0 +1,119 @@
+"""What asking the language model costs: calls, tokens and dollars of each tenant, by what was asked for, and how its
+messages were understood. Counted in the process and written along with the worker's heartbeat: a message pays nothing
+for it. What was counted since the last heartbeat is lost with a process that is killed."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from memory import keys
+from processors.llm import PURPOSES, Access, Usage
+
+log = logging.getLogger(__name__)
+
+KEPT_FOR = 100 * 86_400  # seconds
+NANO = 1_000_000_000  # dollars are counted in whole billionths: a small model's call costs some ten thousand of them
+WAYS = ("llm", "local", "rules")  # in which a message is understood
+Field = tuple[str, str]  # what is counted, and of which purpose or way
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """One tenant's month in UTC. The mappings are by PURPOSES; `understood` by WAYS."""
+
+    calls: dict[str, int] = field(default_factory=dict)
+    prompt_tokens: dict[str, int] = field(default_factory=dict)
+    completion_tokens: dict[str, int] = field(default_factory=dict)
+    dollars: dict[str, float] = field(default_factory=dict)
+    understood: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def a_message(self) -> dict[str, float]:
+        """Calls, tokens and dollars a message."""
+        count = sum(self.understood.values())
+        tokens = sum(self.prompt_tokens.values()) + sum(self.completion_tokens.values())
+        told = {"calls": sum(self.calls.values()), "tokens": tokens, "dollars": sum(self.dollars.values())}
+        return {name: round(value / count, 8) if count else 0.0 for name, value in told.items()}
+
+
+class Spending:
+    """One process's counts since they were last written."""
+
+    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._clock = clock
+        self._counts: dict[str, Counter[Field]] = {}  # by tenant and month: one key of Redis
+
+    def used(self, access: Access, model: str, usage: Usage) -> None:
+        """One answer of the language model, as `OpenRouter` tells of it; without a tenant it is nobody's."""
+        if not access.tenant:
+            return
+        counts, purpose = self._of(access.tenant), access.purpose
+        counts["calls", purpose] += 1
+        counts["in", purpose] += usage.prompt_tokens
+        counts["out", purpose] += usage.completion_tokens
+        counts["cost", purpose] += round((usage.cost or 0.0) * NANO)
+
+    def understood(self, tenant: str, way: str) -> None:
+        """One message became an event."""
+        self._of(tenant)["understood", way] += 1
+
+    def into(self, pipe: Any) -> Callable[[], None]:
+        """Adds the writing to a pipeline; call what comes back if that fails, and nothing is lost."""
+        taken, self._counts = self._counts, {}
+        for key, counts in taken.items():
+            for (what, of), count in counts.items():
+                if count:
+                    pipe.hincrby(key, f"{what}:{of}", count)
+            pipe.expire(key, KEPT_FOR)
+
+        def back() -> None:
+            for key, counts in taken.items():
+                self._counts.setdefault(key, Counter()).update(counts)
+
+        return back
+
+    def _of(self, tenant: str) -> Counter[Field]:
+        return self._counts.setdefault(_key(tenant, self._clock()), Counter())
+
+
+async def months(
+    client: Redis, tenants: Iterable[str], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> dict[str, Month]:
+    """This month of each tenant, in one round trip; nothing where Redis can't tell."""
+    ids = list(tenants)
+    pipe: Any = client.pipeline(transaction=False)
+    for tenant in ids:
+        pipe.hgetall(_key(tenant, clock()))
+    try:
+        found = await pipe.execute() if ids else []
+    except (RedisError, OSError) as error:
+        log.debug("spending not read: %s", type(error).__name__)
+        return {}
+    return {tenant: _month(said) for tenant, said in zip(ids, found, strict=True)}
+
+
+def _month(said: dict[bytes, bytes]) -> Month:
+    counts = {name.decode(): int(value) for name, value in said.items()}
+
+    def by(what: str, names: Iterable[str]) -> dict[str, int]:
+        return {name: counts[f"{what}:{name}"] for name in names if f"{what}:{name}" in counts}
+
+    return Month(
+        calls=by("calls", PURPOSES),
+        prompt_tokens=by("in", PURPOSES),
+        completion_tokens=by("out", PURPOSES),
+        dollars={purpose: nano / NANO for purpose, nano in by("cost", PURPOSES).items()},
+        understood=by("understood", WAYS),
+    )
+
+
+def _key(tenant: str, now: datetime) -> str:
+    return keys.shared("spent", tenant, now.astimezone(UTC).strftime("%Y-%m"))

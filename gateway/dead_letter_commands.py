@@ -15,6 +15,7 @@ from gateway.cli import Failed
 from gateway.dead_letters import DeadLetter, DeadLetters
 from gateway.inbox.redis import RedisInbox
 from gateway.intake import policy_for
+from gateway.patience import answers_in
 from gateway.processes import use_redis
 from memory.keys import check_tenant
 from processors.models import iso
@@ -56,9 +57,10 @@ async def show_letter(settings: Settings, tenant: str, id_: str) -> str:
     async with _letters(settings) as letters:
         letter = await _one(letters, tenant, id_)
     message = msgspec.json.format(msgspec.json.encode(letter.message), indent=2).decode()
+    earlier = [f"\nan earlier answer that was to go with it: {answer.text}" for answer in answers_in(letter.carried)]
     return (
         f"{letter.id}  {iso(letter.at)}\nconversation: {letter.conversation}\ntries: {letter.tries}\n"
-        f"reason: {letter.reason}\nmessage: {message}"
+        f"reason: {letter.reason}\nmessage: {message}{''.join(earlier)}"
     )
 
 

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from gateway.inbox.base import Inbox, Policy
 from gateway.inbox.redis import INDEX, dead_key
 from gateway.messages import InboundMessage, decode
+from gateway.patience import OWED
 
 KEPT_FOR = timedelta(days=90)
 _AT_ONCE = 500
@@ -27,6 +28,7 @@ class DeadLetter:
     tries: int
     at: datetime
     message: InboundMessage
+    carried: bytes | None = None  # what an earlier batch of the conversation had left to be delivered with it
 
 
 class DeadLetters:
@@ -51,8 +53,10 @@ class DeadLetters:
     async def retry(self, letter: DeadLetter, policy: Policy) -> None:
         """Back into the queue as a new delivery; its reply token has gone long ago. First in, then out of here: a crash
         in between leaves it in both, and putting it in again changes nothing."""
+        owed = {OWED: letter.carried.decode()} if letter.carried else {}
         again = msgspec.structs.replace(
             letter.message,
+            extra={**letter.message.extra, **owed},
             event_id=f"{letter.message.event_id}+{letter.id}",
             reply_token=None,
             received_at=datetime.now(UTC).timestamp(),
@@ -91,6 +95,7 @@ def _letter(tenant: str, id_: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
         tries=int(fields[b"tries"]),
         at=datetime.fromtimestamp(int(fields[b"at"]) / 1000, UTC),
         message=decode(fields[b"message"]),
+        carried=fields.get(b"carried"),
     )
 
 

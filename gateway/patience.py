@@ -25,6 +25,7 @@ from gateway.outbox import Courier, Outbox, decode
 from gateway.texts import text
 
 ANSWER_PLEASE = "cc:answer"  # what the button sends back
+OWED = "owed"  # in the `extra` of a message that is sent again: what was to be delivered with it the first time
 MOST_SPENT = 20  # spent tokens that are remembered: far more than live at a time
 
 
@@ -114,11 +115,18 @@ class Patience:
         """What an earlier try left; else an outbox that has no answer of its own yet, with what the last batch left."""
         if claim.outbox:
             return decode(claim.outbox)
-        left = _waiting.decode(claim.carried) if claim.carried else Waiting()
+        owed = [claim.carried, *(message.extra.get(OWED) for message in claim.messages)]
+        left = [_waiting.decode(raw) for raw in owed if raw]
+        answers = tuple(answer for one in left for answer in one.answers)
+        spent = tuple(token for one in left for token in one.spent)
+        noticed = any(one.noticed for one in left)
         target = target_of(claim.messages[-1])
-        return Outbox(
-            target, Answer("", before=left.answers), [], 0, thinking=True, noticed=left.noticed, spent=left.spent
-        )
+        return Outbox(target, Answer("", before=answers), [], 0, thinking=True, noticed=noticed, spent=spent)
+
+    def owed(self, outbox: Outbox) -> bytes | None:
+        """Of a batch that is buried: the answers of earlier ones that were to go with its own, and did not."""
+        before = outbox.answer.before
+        return _encoder.encode(Waiting(before, outbox.spent)) if before and not outbox.delivered else None
 
     async def during(
         self, claim: Claim, moment: Moment, outbox: Outbox, answer: Callable[[Moment], Coroutine[None, None, Answer]]
@@ -233,6 +241,11 @@ class Patience:
 
     def _old(self, message: InboundMessage) -> bool:
         return self._age(message) >= self._times.hold_after
+
+
+def answers_in(carried: bytes | None) -> tuple[Answer, ...]:
+    """The answers in what one batch left to be delivered with the next."""
+    return _waiting.decode(carried).answers if carried else ()
 
 
 def is_press(message: InboundMessage) -> bool:

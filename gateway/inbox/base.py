@@ -122,7 +122,8 @@ class Inbox(Protocol):
         self, claim: Claim, session: SessionWrite | None, dead: str | None = None, carry: bytes | None = None
     ) -> tuple[Outcome, bytes | None]:
         """With `dead` the batch goes to the dead letters for that reason. A conflict's bytes are the stored session.
-        `carry` comes with the claim of the next batch; something has to wait behind this one."""
+        `carry` comes with the claim of the next batch; something has to wait behind this one. With `dead` it is what
+        was to be delivered with the batch, and stands in the dead letter."""
         ...
 
     async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:

@@ -60,7 +60,8 @@ while #claims < want do
         redis.call('HSET', c, 'n', n)
       end
       if a > x + 3 then -- it kills even the worker that would bury it
-        entomb(P, conv, tonumber(n), 'every worker that took it died', a - 1, now)
+        local owed = length <= tonumber(n) and redis.call('HGET', c, 'k') or ''
+        entomb(P, conv, tonumber(n), 'every worker that took it died', a - 1, now, owed)
         redis.call('LTRIM', q, tonumber(n), -1)
         settle(P, conv, now)
       else

@@ -61,7 +61,7 @@ class State:
     paces: dict[str, float] = field(default_factory=dict)  # when a limit's bucket is empty again
     aliases: dict[str, str] = field(default_factory=dict)  # whose messages go into another conversation
     sessions: dict[str, bytes] = field(default_factory=dict)
-    dead: list[tuple[str, str, int, InboundMessage]] = field(default_factory=list)
+    dead: list[tuple[str, str, int, bytes | None, InboundMessage]] = field(default_factory=list)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -161,7 +161,7 @@ class InProcessInbox:
             return Outcome.LOST, None
         s, name = self.state, claim.conversation
         c = s.conversations[name]
-        if carry and len(c.queue) <= (c.batch or 0):
+        if carry and not dead and len(c.queue) <= (c.batch or 0):
             return Outcome.LOST, None
         if session is not None:
             stored = s.sessions.get(name)
@@ -169,11 +169,11 @@ class InProcessInbox:
             if (int(found[1]) if found else 0) != session.rev:
                 return Outcome.CONFLICT, stored
             s.sessions[name] = session.value
-        for _ in range(c.batch or 0):
+        for place in range(c.batch or 0):
             message = c.queue.popleft()
             if dead:
-                s.dead.append((name, dead, c.attempts, message))
-        c.carried = carry
+                s.dead.append((name, dead, c.attempts, None if place else carry, message))
+        c.carried = None if dead else carry
         self._settle(name, self._now())
         return Outcome.DONE, None
 
@@ -247,8 +247,10 @@ class InProcessInbox:
                 together = itertools.takewhile(lambda message: message.lane == lane, c.queue)
                 c.batch = len(list(itertools.islice(together, LONGEST_BATCH)))
         if c.attempts > c.policy.max_attempts + SPARE_TRIES:
-            for _ in range(c.batch):
-                s.dead.append((name, "every worker that took it died", c.attempts - 1, c.queue.popleft()))
+            owed = c.carried if len(c.queue) <= c.batch else None
+            for place in range(c.batch):
+                reason = "every worker that took it died"
+                s.dead.append((name, reason, c.attempts - 1, None if place else owed, c.queue.popleft()))
             self._settle(name, now)
             return None
         c.holder = f"{now}:{self._worker}:{next(self._tokens)}"

@@ -84,12 +84,17 @@ local function settle(P, conv, now)
   mark(P, conv, (tonumber(l) or 0) + (tonumber(d) or 0), now)
 end
 
-local function entomb(P, conv, count, reason, tries, now)
+-- `owed` is what an earlier batch left to deliver, '' when it has been or the next batch will; the first letter keeps it.
+local function entomb(P, conv, count, reason, tries, now, owed)
   redis.call('SADD', P .. ':graves', tenant_of(conv))
   local letters = redis.call('LRANGE', queue(conv), 0, count - 1)
-  for _, letter in ipairs(letters) do
-    redis.call('XADD', 'cc:dead:' .. tenant_of(conv), '*', 'conversation', conv, 'reason', reason,
-      'tries', tries, 'at', now, 'message', string.match(letter, '\n(.*)$'))
+  for i, letter in ipairs(letters) do
+    local row = {'conversation', conv, 'reason', reason, 'tries', tries, 'at', now, 'message', string.match(letter, '\n(.*)$')}
+    if i == 1 and owed ~= '' then
+      row[#row + 1] = 'carried'
+      row[#row + 1] = owed
+    end
+    redis.call('XADD', 'cc:dead:' .. tenant_of(conv), '*', unpack(row))
   end
 end
 

@@ -403,6 +403,53 @@ async def test_what_a_batch_leaves_to_deliver_comes_with_the_next_and_only_then(
     assert (await claim_one(inbox)).carried is None
 
 
+async def carrying(inbox: Inbox, *more: tuple[InboundMessage, Policy]) -> None:
+    """An answer is left to be delivered with the next message."""
+    await inbox.put([(message("1"), Policy(max_attempts=1))])
+    first = await claim_one(inbox)
+    await inbox.put([(message("2"), Policy(max_attempts=1)), *more])
+    assert await inbox.finish(first, None, carry=b"answer") == (Outcome.DONE, None)
+
+
+async def carried(inbox: Inbox) -> list[bytes | None]:
+    """What stands in the dead letters besides their messages."""
+    if isinstance(inbox, InProcessInbox):
+        return [owed for *_, owed, _ in inbox.state.dead]
+    assert isinstance(inbox, RedisInbox)
+    return [fields.get(b"carried") for _, fields in await inbox._redis.xrange("cc:dead:shop")]
+
+
+async def test_what_was_to_be_delivered_with_a_dead_batch_stands_in_its_letter(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await carrying(inbox)
+    second = await claim_one(inbox)
+    assert await inbox.finish(second, None, "poison", carry=second.carried) == (Outcome.DONE, None)
+    assert await carried(inbox) == [b"answer"]
+    await inbox.put([(message("3"), AT_ONCE)])
+    assert (await claim_one(inbox)).carried is None
+
+
+async def test_what_was_to_be_delivered_with_what_kills_every_worker_stands_in_its_letter(
+    make_inbox: MakeInbox,
+) -> None:
+    inbox = await make_inbox()
+    await carrying(inbox)
+    for _ in range(4):
+        await inbox.fail(await claim_one(inbox), 0)
+    assert (await inbox.claim(1)).claims == ()
+    assert await carried(inbox) == [b"answer"]
+
+
+async def test_what_was_to_be_delivered_goes_with_what_waits_behind_the_dead(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await carrying(inbox, (message("3", text="/help"), Policy(max_attempts=1)))
+    for _ in range(4):
+        await inbox.fail(await claim_one(inbox), 0)
+    third = await claim_one(inbox)
+    assert (third.messages[0].event_id, third.carried) == ("3", b"answer")
+    assert await carried(inbox) == [None]
+
+
 async def test_a_pause_that_waits_for_the_customer_does_not_begin_when_they_have_come(make_inbox: MakeInbox) -> None:
     inbox = await make_inbox()
     await inbox.put([(message("e1"), AT_ONCE)])

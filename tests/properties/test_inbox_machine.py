@@ -118,7 +118,7 @@ class InboxMachine(RuleBasedStateMachine):
         real, model = self.both(worker, "claim", limit)
         assert list(map(shape, real.claims)) == list(map(shape, model.claims))
         assert real.next_due == model.next_due
-        for _, _, _, message in self.state.dead[buried_before:]:
+        for *_, message in self.state.dead[buried_before:]:
             self.ended.setdefault(name_of(message), []).append(event_of(message))
         return multiple(*((worker, ours, theirs) for ours, theirs in zip(real.claims, model.claims, strict=True)))
 

@@ -8,6 +8,11 @@ from typing import Any
 
 import redis
 
+from gateway import assembly
+from gateway.dead_letter_commands import show_letter
+from gateway.dead_letters import DeadLetters
+from gateway.inbox.base import Policy
+from gateway.inbox.redis import RedisInbox
 from gateway.patience import Times
 from gateway.texts import text
 from tests.house import LINE_SECRET, LINE_TOKEN, LLM_KEY, House, house, shop
@@ -228,3 +233,26 @@ async def test_what_was_promised_stands_in_the_history_once(tmp_path: Path, redi
         ("user", "hello there"),
         ("bot", "answer to hello there"),
     ]
+
+
+async def test_a_late_answer_is_not_lost_with_the_message_it_was_to_go_with(tmp_path: Path, redis_url: str) -> None:
+    async with house(tmp_path, redis_url, llm_key=LLM_KEY, times=PATIENT) as home:
+        model = Slow(home)
+        await home.line_says(ANN, "first question")
+        await home.line.until(lambda: screen(home) == [HELD])
+        model.may.set()
+        await home.parked()
+        home.line.next(Fault(status=400, body={"message": "The request body has 1 error(s)"}, on="/reply"))
+        await home.line_says(ANN, "second question")
+        await home.quiet()
+        assert screen(home) == [HELD]
+        client = assembly.inbox_client(home.settings, redis_url)
+        inbox = RedisInbox(client, "operator")
+        letters = DeadLetters(client, inbox)
+        (letter,) = await letters.list("shop")
+        shown = await show_letter(home.settings, "shop", letter.id)
+        assert "an earlier answer that was to go with it: answer to first question" in shown
+        await letters.retry(letter, Policy())
+        await inbox.close()
+        await home.line.until(lambda: screen(home) == [HELD, "answer to first question", "answer to second question"])
+        await home.quiet()

@@ -30,6 +30,7 @@ from gateway.intake import Intake
 from gateway.ledger import Ledger
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
+from gateway.spending import Spending
 
 if TYPE_CHECKING:
     from gateway.cleanup import Cleanup
@@ -70,7 +71,8 @@ async def work(
         client = inbox_client(settings, redis_url)
         inbox = RedisInbox(client, name, lease=lease)
         stack.push_async_callback(inbox.close)
-        manager = memory_of(settings, tenants, redis_url, clock=clock)
+        spending = Spending(clock)
+        manager = memory_of(settings, tenants, redis_url, spending=spending, clock=clock)
         stack.push_async_callback(manager.close)
         senders = senders_of(settings, stack, inbox)
         senders["terminal"] = TerminalSender(client)
@@ -84,6 +86,7 @@ async def work(
             *(settings, tenants, inbox, manager, senders, states, stack, {"line": line}),
             client=client,
             ledger=ledger,
+            spending=spending,
             times=times,
             clock=clock,
         )
@@ -93,8 +96,11 @@ async def work(
         async def alive() -> None:
             pipe: Any = client.pipeline(transaction=False)
             pipe.zadd(ALIVE, {name: time.time()}).zremrangebyscore(ALIVE, 0, time.time() - 3600).expire(ALIVE, 3600)
-            with contextlib.suppress(RedisError):  # the heartbeat itself says when Redis is away
+            uncounted = spending.into(pipe)
+            try:
                 await pipe.execute()
+            except RedisError:  # the heartbeat itself says when Redis is away
+                uncounted()
 
         async def poll_bot(tenant: Tenant, channel: str, stop: asyncio.Event) -> None:
             async def handle(messages: Sequence[InboundMessage]) -> None:
@@ -142,6 +148,7 @@ async def work(
                 for task in beside:
                     task.cancel()
                 await asyncio.wait({polling, *beside}, timeout=ENDING)  # a shutdown waits for nothing for ever
+                await alive()
                 with contextlib.suppress(RedisError):
                     await client.zrem(ALIVE, name)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from redis.asyncio import Redis
@@ -22,6 +24,7 @@ from memory.redis_client import connect
 if TYPE_CHECKING:
     from gateway.media import Fetcher
     from gateway.patience import Holder, Times
+    from gateway.spending import Spending
     from gateway.turn import Turn
     from memory.memory_manager import MemoryManager
 
@@ -78,7 +81,14 @@ def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRu
     return rules
 
 
-def memory_of(settings: Settings, tenants: Tenants, redis_url: str | None, *, clock: Clock = utc_now) -> MemoryManager:
+def memory_of(
+    settings: Settings,
+    tenants: Tenants,
+    redis_url: str | None,
+    *,
+    spending: Spending | None = None,
+    clock: Clock = utc_now,
+) -> MemoryManager:
     """Over Redis, or with sessions in this process where no URL is given."""
     from memory.memory_manager import MemoryManager
     from memory.parts import reader
@@ -86,7 +96,7 @@ def memory_of(settings: Settings, tenants: Tenants, redis_url: str | None, *, cl
     from processors.openrouter import OpenRouter
 
     config = memory_config(settings, redis_url)
-    model = OpenRouter()
+    model = OpenRouter(on_usage=spending.used if spending else None)
 
     def model_of(tenant_id: str) -> tuple[OpenRouter, Access]:
         from gateway.responder import access_of  # when a session ends; the HTTP side never does
@@ -94,7 +104,7 @@ def memory_of(settings: Settings, tenants: Tenants, redis_url: str | None, *, cl
         tenant = tenants.get(tenant_id)
         agent = tenant.agent(DEFAULT_AGENT) if tenant else None
         access = access_of(tenant, agent) if tenant and agent else Access(api_key=None)
-        return model, access
+        return model, replace(access, purpose="remember")
 
     return MemoryManager(
         config, rules=rules_of(tenants, config), read_session=reader(model_of), model=model, clock=clock
@@ -140,6 +150,7 @@ def turn_of(
     *,
     client: Redis | None = None,
     ledger: Ledger | None = None,
+    spending: Spending | None = None,
     times: Times | None = None,
     clock: Clock = utc_now,
 ) -> Turn:
@@ -163,13 +174,14 @@ def turn_of(
     from processors.models import EventType
     from processors.openrouter import OpenRouter
 
-    model = OpenRouter()
+    model = OpenRouter(on_usage=spending.used if spending else None)
     stack.push_async_callback(model.close)
     processors = PerTenant(
         lambda tenant: EventProcessor(
             llm=model,
             keywords={EventType(kind): words for kind, words in tenant.keywords.items()},
             timezone=tenant.timezone,
+            on_understood=partial(spending.understood, tenant.id) if spending else None,
         )
     )
     desk = StaffDesk(inbox, client, states)

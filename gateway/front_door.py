@@ -27,6 +27,7 @@ from gateway.ledger import Ledger, Month
 from gateway.metrics import Metrics
 from gateway.routes.sse import ABORT
 from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
+from gateway.spending_counters import SpendingCounters
 
 if TYPE_CHECKING:
     from gateway.turn import Turn
@@ -79,6 +80,7 @@ async def door(
     names, states = BotNames(client, tenants), ChannelStates(client)
     bot_ids, ledger = BotIds(client, tenants), Ledger(client, clock=clock)
     gauges = ChannelGauges(metrics.registry, tenants, states, ledger)
+    spent = SpendingCounters(metrics.registry, tenants, client)
 
     local = LocalLog()
 
@@ -109,6 +111,10 @@ async def door(
 
     intake, keys = Intake(safe, metrics), Keys(admin_key, tenants.all)
     web = WebSide(settings, tenants, client, manager, intake, keys, admin_key, local, clock)
+    async def measure() -> None:
+        await gauges.measure()
+        await spent.measure()
+
     webhooks = Webhooks(
         tenant_of=tenants.get,
         receivers={"line": LineReceiver(), "telegram": TelegramReceiver(names.of)},
@@ -125,7 +131,8 @@ async def door(
         statuses=tenants.status,
         states=states.of,
         months=months,
-        measure=gauges.measure,
+        spent=spent.of,
+        measure=measure,
         version=version("chat-chat"),
         routers=[
             *web.routers,

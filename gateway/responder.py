@@ -94,6 +94,7 @@ def access_of(tenant: Tenant, agent: Agent) -> Access:
         model=agent.model,
         fallback_models=tuple(tenant.llm.fallback_models),
         timeout=tenant.llm.timeout,
+        tenant=tenant.id,
     )
 
 

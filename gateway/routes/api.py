@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Respons
 from fastapi.responses import JSONResponse
 
 from config.tenants import TenantStatus
+from gateway import spending
 from gateway.channel_states import ChannelState
 from gateway.ledger import Month
 from gateway.metrics import Metrics
@@ -29,6 +30,7 @@ def build(
     statuses: Callable[[], list[TenantStatus]],
     states: Callable[[Iterable[tuple[str, str]]], Awaitable[dict[tuple[str, str], ChannelState]]],
     months: Callable[[Iterable[str]], Awaitable[dict[tuple[str, str], Month]]],
+    spent: Callable[[Iterable[str]], Awaitable[dict[str, spending.Month]]],
     measure: Callable[[], Awaitable[None]],
     version: str,
     routers: Sequence[APIRouter] = (),
@@ -66,9 +68,10 @@ def build(
         more = len(page_rows) > limit
         shown = page_rows[:limit]
         troubles = await states((row.id, channel) for row in shown for channel in row.channels)
-        spent = await months(row.id for row in shown)
+        of_channels = await months(row.id for row in shown)
+        of_models = await spent(row.id for row in shown)
         return {
-            "items": [_public(row, troubles, spent) for row in shown],
+            "items": [_public(row, troubles, of_channels, of_models.get(row.id)) for row in shown],
             "next_cursor": cursor_of(shown[-1].id) if more else None,
             "total": len(rows),
         }
@@ -83,6 +86,7 @@ def _public(
     row: TenantStatus,
     troubles: Mapping[tuple[str, str], ChannelState],
     months: Mapping[tuple[str, str], Month],
+    llm: spending.Month | None,
 ) -> dict[str, Any]:
     channels = []
     for name, platform in row.channels.items():
@@ -102,6 +106,7 @@ def _public(
         "file": row.file.name,
         "state": row.state,
         "channels": channels,
+        "llm": {**asdict(llm), "a_message": llm.a_message} if llm else None,
         "last_error": str(row.errors[0]) if row.errors else None,
         "errors": [str(mistake) for mistake in row.errors],
     }

@@ -111,6 +111,7 @@ async def door(
 
     intake, keys = Intake(safe, metrics), Keys(admin_key, tenants.all)
     web = WebSide(settings, tenants, client, manager, intake, keys, admin_key, local, clock)
+
     async def measure() -> None:
         await gauges.measure()
         await spent.measure()

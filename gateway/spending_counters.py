@@ -30,9 +30,7 @@ class SpendingCounters(Collector):
         return await months(self._client, tenants)
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        calls = CounterMetricFamily(
-            "chatchat_llm_calls", "Answers of the language model", labels=("tenant", "purpose")
-        )
+        calls = CounterMetricFamily("chatchat_llm_calls", "Answers of the language model", labels=("tenant", "purpose"))
         tokens = CounterMetricFamily("chatchat_llm_tokens", "Its tokens", labels=("tenant", "purpose", "kind"))
         dollars = CounterMetricFamily(
             "chatchat_llm_cost_usd", "What it cost, as far as the endpoint tells", labels=("tenant", "purpose")

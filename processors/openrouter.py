@@ -45,7 +45,8 @@ _CONNECT = 5.0  # seconds
 class OpenRouter:
     """A ChatModel. Building it costs nothing: the SDK (0.7 s of import) comes with the first call or `warm`.
 
-    `on_usage` hears of every answer, streamed ones included, with its tokens and cost as far as the endpoint tells. One instance serves all tenants.
+    `on_usage` hears of every answer, streamed ones included, with its tokens and cost as far as the endpoint tells. One
+    instance serves all tenants.
     """
 
     def __init__(

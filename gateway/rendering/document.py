@@ -69,6 +69,8 @@ class Writer(Pen):
                     self.block(token)
                 case "heading_open":
                     self.block(token)
+                    if tokens[position + 1].content and not self.prefixes:
+                        self.decorate(self.look.heading)
                     with self.marked(Mark("bold")):
                         self.inline(tokens[position + 1].children or [])
                     self.after_heading = True
@@ -220,7 +222,7 @@ class Writer(Pen):
                 name = names[at] if at < len(names) else None
                 if name and name.content:
                     self.inline(name.children or [])
-                    self.decorate(": ")
+                    self.decorate(":\u00a0")  # a name and its value stay on one line
                 self.inline(cell.children or [])
 
 

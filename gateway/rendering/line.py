@@ -10,7 +10,7 @@ from gateway.rendering.pictures import Shows, with_pictures
 from gateway.rendering.rich import Look
 from gateway.rendering.split import split
 
-_LOOK = Look()
+_LOOK = Look(heading="■ ")
 _BUBBLES_PER_CALL = 5
 
 

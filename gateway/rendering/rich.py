@@ -74,6 +74,7 @@ class Look:
     """What a platform can show."""
 
     marks: frozenset[str] = frozenset()  # kinds it shows itself; the others are written with characters, or not at all
+    heading: str = ""  # before a heading, where bold can't tell it from what follows
     quote: str = "> "  # before each line of a quote that no mark shows
     indent_code: bool = True  # in lists; False where a code block can be copied with a tap
     shows: Callable[[str], bool] = lambda url: False  # is the picture at this address shown as one?

@@ -196,8 +196,11 @@ def test_terminal_output_holds_no_control_but_its_own_colours(source: str, width
 @relaxed
 @given(markdown)
 def test_colour_changes_nothing_but_the_colours(source: str) -> None:
-    painted = regex.sub(r"\x1b\[[0-9;]+m", "", render_terminal(source, None, True))
-    assert painted.replace("~", "") == render_terminal(source, None, False).replace("~", "")
+    # Where no colour strikes a word out, `~` does: that may widen a table's column.
+    painted, plain = (
+        regex.sub(r"\x1b\[[0-9;]+m|[~─ ]", "", render_terminal(source, None, one)) for one in (True, False)
+    )
+    assert painted == plain
 
 
 @relaxed

@@ -34,7 +34,8 @@ class MemoryConfig(BaseModel):
     """Everything a MemoryManager needs. Raises ValueError (pydantic) that names the field and what is wrong.
 
     `redis_url` None: sessions live in this process. `transcripts_path` None: `transcripts` beside `lm_base_path`.
-    `openrouter_api_key` None: rules classify. `transcript_retention_days` 0: transcripts are kept.
+    `openrouter_api_key` None: rules classify. `embeddings`: `local` or `local-e5` (where installed), `none`, or a model
+    at `openrouter_base_url`. `transcript_retention_days` 0: transcripts are kept.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,6 +55,7 @@ class MemoryConfig(BaseModel):
     openrouter_api_key: str | None = Field(default=None, repr=False)
     openrouter_model: str = "openai/gpt-4o-mini"
     openrouter_base_url: str = "https://openrouter.ai/api/v1"
+    embeddings: str = "local"
 
     @property
     def rules(self) -> MemoryRules:

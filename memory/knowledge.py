@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +16,8 @@ from memory.facts import Fact, Merged, Scope
 from memory.models import Changes, LongTermMemory
 from memory.procedures import Procedure
 from memory.protocols import LongTerm
+from memory.recall.entry import Entry, Hit
+from memory.recall.finder import Finder
 from memory.wording import key_form
 
 KINDS = {"facts": "fact", "episodes": "episode", "procedures": "procedure", "events": "event"}
@@ -30,17 +32,13 @@ class Seen:
     memory: LongTermMemory | None
     procedures: list[Procedure]
 
-    def entries(self, kinds: Iterable[str], now: datetime, min_confidence: float = 0.0) -> list[search.Entry]:
-        out: list[search.Entry] = []
-        if "fact" in kinds:
-            current = [one for one in facts.visible(self.facts) if one.confidence >= min_confidence]
-            out += map(search.of_fact, current)
-        if "episode" in kinds and self.memory:
-            out += map(search.of_episode, self.memory.episodes)
-        if "procedure" in kinds:
-            out += map(search.of_procedure, self.procedures)
-        if "event" in kinds and self.memory:
-            out += filter(None, map(search.of_event, self.memory.events))
+    def entries(self, user: str) -> list[Entry]:
+        """What can be found; `user` is whose it is."""
+        out = [search.of_fact(one, user) for one in facts.visible(self.facts)]
+        out += map(search.of_procedure, self.procedures)
+        if self.memory:
+            out += [search.of_episode(one, user) for one in self.memory.episodes]
+            out += [entry for event in self.memory.events if (entry := search.of_event(event, user))]
         return out
 
 
@@ -48,8 +46,9 @@ class Knowledge:
     """Every call names the tenant and the user, and sees nothing else. Raises InvalidId for ids that can't be a key and
     LongTermUnavailable where it can't be read or written: an error is no empty answer."""
 
-    def __init__(self, longterm: LongTerm) -> None:
+    def __init__(self, longterm: LongTerm, finder: Finder | None = None) -> None:
         self._longterm = longterm
+        self.finder = finder or Finder()
 
     async def canonical(self, tenant: str, user: str) -> str:
         """Who stands for this id now: itself, or whom it was merged into."""
@@ -82,10 +81,52 @@ class Knowledge:
     async def search(
         self, tenant: str, user: str, query: str, now: datetime, *, limit: int = 10, kinds: Sequence[str] | None = None,
         agent: str = "default", session: Sequence[Fact] = (),
-    ) -> list[search.Hit]:  # fmt: skip
+    ) -> list[Hit]:  # fmt: skip
         """Raises ValueError for a kind that there is not."""
+        wanted = kinds_of(kinds)
         seen = await self.seen_by(tenant, user, agent=agent, session=session)
-        return search.best(query, seen.entries(kinds_of(kinds), now), limit)
+        return await self.found(
+            tenant, user, seen, query, now, limit=limit, agent=agent, keep=lambda one: one.kind in wanted
+        )
+
+    async def found(
+        self, tenant: str, user: str, seen: Seen, query: str, now: datetime, *, limit: int = 10,
+        agent: str = "default", keep: Callable[[Entry], bool] = lambda one: True, around: bool = False,
+    ) -> list[Hit]:  # fmt: skip
+        """Of what they see, best first. `around`: also what stands beside it and what is about the same."""
+        owner = seen.memory.user_id if seen.memory else user
+        return await self.finder.find(
+            tenant, owner, seen.entries(owner), query, limit, view=agent, keep=keep, around=around, now=now
+        )
+
+    async def tidy(self, tenant: str, users: Iterable[str]) -> None:
+        """What is known no more of these ("": the tenant itself) is gone from the search too."""
+        for user in users:
+            memory = await (self._longterm.load(tenant, user) if user else self._longterm.load_shared(tenant))
+            if memory is None:
+                await self.finder.drop(tenant, [user])
+            else:
+                kept = Seen(memory.facts, memory, memory.procedures if not user else [])
+                await self.finder.tidy(tenant, user, _all_of(kept, user))
+
+    async def reindex(
+        self, tenant: str, *, anew: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """Makes the vectors that are missing, all of them with `anew`, and drops what nobody has any more; how many
+        were made. Raises LLMUnavailable where they are asked for elsewhere and can't be had."""
+        if anew:
+            await self.finder.remove(tenant)
+        users = ["", *[user async for user in self._longterm.users(tenant)]]
+        await self.finder.drop(tenant, set(await self.finder.owners(tenant)) - set(users))
+        made = 0
+        for done, user in enumerate(users, 1):
+            memory = await (self._longterm.load(tenant, user) if user else self._longterm.load_shared(tenant))
+            if memory is not None:
+                kept = Seen(memory.facts, memory, memory.procedures if not user else [])
+                made += await self.finder.fill(tenant, user, _all_of(kept, user))
+            if progress is not None:
+                progress(done, len(users))
+        return made
 
     async def recall(
         self,
@@ -111,9 +152,12 @@ class Knowledge:
             exact = facts.narrowest(sure, key)
             found = [exact] if exact else by_key(sure, key)[: max(0, limit)]
         elif query:
-            kinds = KINDS if memory_type == "all" else {memory_type: kinds_of([memory_type])[0]}
-            hits = search.best(query, seen.entries(kinds.values(), now, min_confidence), limit)
+            kinds = KINDS.values() if memory_type == "all" else kinds_of([memory_type])
             by_id = {one.id: one for one in sure}
+            hits = await self.found(
+                tenant, user, seen, query, now, limit=limit, agent=agent,
+                keep=lambda one: one.kind in kinds and (one.kind != "fact" or one.id in by_id),
+            )  # fmt: skip
             found = sorted((by_id[hit.id] for hit in hits if hit.kind == "fact"), key=lambda one: -one.confidence)
             lines = [hit.text for hit in hits if hit.kind != "fact"]
         else:
@@ -199,6 +243,12 @@ class Knowledge:
 
         if wanted:
             await self._longterm.change_shared(tenant, decide)
+
+
+def _all_of(seen: Seen, user: str) -> list[Entry]:
+    """Every current fact, also of agents that see only their own."""
+    current = [search.of_fact(one, user) for one in seen.facts if one.current]
+    return [*current, *(one for one in seen.entries(user) if one.kind != "fact")]
 
 
 def kinds_of(kinds: Sequence[str] | None) -> list[str]:

@@ -29,12 +29,14 @@ from memory.media import MediaFiles
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.openings import Openings
 from memory.protocols import Analyst, Catalog, LongTerm, Sessions, Transcripts
+from memory.recall.finder import Finder
 from memory.remember import Remember
 from memory.session import append, kept_for, known_ids, note_event, worth_saving
 from memory.surrogates import without_surrogates
 from processors.models import MemoryEvent, iso
 
 if TYPE_CHECKING:
+    from processors.embeddings import Embeddings
     from processors.openrouter import OpenRouter
 
 log = logging.getLogger(__name__)
@@ -62,6 +64,7 @@ class MemoryManager(Knowing, Linking):
         rules: Callable[[str], MemoryRules] | None = None,
         read_session: Reader | None = None,
         model: OpenRouter | None = None,
+        embeddings_of: Callable[[str], Embeddings | None] | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._config = config
@@ -76,7 +79,8 @@ class MemoryManager(Knowing, Linking):
         self.media = MediaFiles(config.media)
         self.conversations = Conversations(config.conversations)
         self.saving = Remember(self.longterm)
-        self.knowledge = Knowledge(self.longterm)
+        self.finder = Finder(config.index, embeddings_of or parts.make_embeddings(config))
+        self.knowledge = Knowledge(self.longterm, self.finder)
         self.archive = Archive(config.archive)
         consolidation = Consolidation(
             self.longterm, self.transcripts, read_session=read_session or parts.make_reader(config, self._model)
@@ -91,7 +95,7 @@ class MemoryManager(Knowing, Linking):
     def catalog(self) -> Catalog:
         """The lists over a tenant; made when first asked for."""
         if self._catalog is None:
-            self._catalog = parts.make_catalog(self._config, self._rules, self._clock)
+            self._catalog = parts.make_catalog(self._config, self._rules, self._clock, self.knowledge.tidy)
         return self._catalog
 
     @property
@@ -233,7 +237,8 @@ class MemoryManager(Knowing, Linking):
     async def forget(self, tenant_id: str, user_id: str) -> dict[str, Any]:
         """Removes a person from everything that is kept here, under every id that was merged into this one. The receipt
         counts what was removed: `sessions`, `waiting_events`, `longterm_files`, `events`, `attributes`, `facts`,
-        `episodes`, `archived`, `transcript_messages`, `media_files`, `conversations`.
+        `episodes`, `archived`, `transcript_messages`, `media_files`, `conversations`,
+        `vectors`.
 
         Raises MemoryFault when a store could not be reached: every other one is done, and it must be asked for again.
         """
@@ -260,6 +265,7 @@ class MemoryManager(Knowing, Linking):
                 count("transcript_messages", await self.transcripts.forget(tenant_id, one))
                 count("media_files", await self.media.forget(tenant_id, one))
                 count("conversations", await self.conversations.forget(tenant_id, one))
+                count("vectors", await self.finder.drop(tenant_id, [one]))
                 for name, removed in (await self.longterm.forget(tenant_id, one)).items():
                     count(name, removed)
             except LongTermUnavailable as error:
@@ -281,19 +287,20 @@ class MemoryManager(Knowing, Linking):
     ) -> Message | None:
         line = await self._under_every_id(ref, lambda one: self._amendments.correct(one, platform_id, text, event))
         if line is not None:
-            await self._purged(ref.tenant)
+            await self._purged(ref)
         return line
 
     async def retract(self, ref: ConversationRef, platform_id: str) -> Message | None:
         line = await self._under_every_id(ref, lambda one: self._amendments.retract(one, platform_id))
         if line is not None:
-            await self._purged(ref.tenant)
+            await self._purged(ref)
         return line
 
-    async def _purged(self, tenant_id: str) -> None:
-        """What somebody took back leaves the lists at once; where they can't be reached, as soon as they can."""
+    async def _purged(self, ref: ConversationRef) -> None:
+        """What somebody took back leaves search and lists at once; where they can't be reached, as soon as they can."""
         try:
-            await self.catalog.purge(tenant_id)
+            await self.knowledge.tidy(ref.tenant, [await self.knowledge.canonical(ref.tenant, ref.user)])
+            await self.catalog.purge(ref.tenant)
         except MemoryFault as error:
             log.error("the lists still show what was taken back: %s", error)
 
@@ -327,6 +334,7 @@ class MemoryManager(Knowing, Linking):
         await self.saving.flush()
         if self._catalog is not None:
             await self._catalog.close()
+        await self.finder.close()
         await self.longterm.close()
         await self.sessions.close()
         if self._model is not None:

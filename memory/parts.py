@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,11 @@ from processors.llm import Access, ChatModel
 from processors.models import Language
 
 if TYPE_CHECKING:
+    from processors.embeddings import Embeddings
     from processors.openrouter import OpenRouter
 
 Clock = Callable[[], datetime]
+Tidy = Callable[[str, Collection[str]], Awaitable[None]]
 
 IN_PROCESS_CONVERSATIONS = 500  # of a tenant, where nothing else is said: this process's memory is no Redis
 
@@ -47,7 +49,9 @@ def make_longterm(config: MemoryConfig, rules: Callable[[str], MemoryRules], clo
     )
 
 
-def make_catalog(config: MemoryConfig, rules: Callable[[str], MemoryRules], clock: Clock) -> Catalog:
+def make_catalog(
+    config: MemoryConfig, rules: Callable[[str], MemoryRules], clock: Clock, tidy: Tidy | None = None
+) -> Catalog:
     from memory.index.catalog import SqliteCatalog  # SQLite is loaded by whoever asks for a list
 
     source = JsonFiles(
@@ -57,11 +61,25 @@ def make_catalog(config: MemoryConfig, rules: Callable[[str], MemoryRules], cloc
         clock=clock,
         cache_entries=0,  # it reads everybody once: that must not drive out whom the turns need
     )
-    return SqliteCatalog(config.index, source)
+    return SqliteCatalog(config.index, source, tidy=tidy)
 
 
 def make_transcripts(config: MemoryConfig, clock: Clock) -> Transcripts:
     return TranscriptFiles(config.transcripts, clock=clock)
+
+
+def make_embeddings(config: MemoryConfig) -> Callable[[str], Embeddings | None]:
+    """For all tenants the same; made when first searched."""
+    made: list[Embeddings | None] = []
+
+    def embeddings_of(tenant: str) -> Embeddings | None:
+        if not made:
+            from processors.embeddings import make
+
+            made.append(make(config.embeddings, Access(config.openrouter_api_key, config.openrouter_base_url)))
+        return made[0]
+
+    return embeddings_of
 
 
 def make_model(config: MemoryConfig) -> OpenRouter | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, date, datetime, tzinfo
@@ -30,12 +30,20 @@ _FILLERS = 2  # threads that fill indexes: however many tenants want theirs, sav
 
 class SqliteCatalog:
     """`base` is `DATA_DIR/index`. A question waits up to `patience` seconds until the index has caught up; after that
-    it is answered from what is there."""
+    it is answered from what is there. `tidy` hears whose records were purged: what else comes from them goes too."""
 
-    def __init__(self, base: Path, source: Source, *, patience: float = 5.0) -> None:
+    def __init__(
+        self,
+        base: Path,
+        source: Source,
+        *,
+        patience: float = 5.0,
+        tidy: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
+    ) -> None:
         self._base = base
         self._source = source
         self._patience = patience
+        self._tidy = tidy
         self._notes = Notes(base)
         self._files: dict[str, IndexFile] = {}
         self._filling: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[int]] = {}
@@ -92,6 +100,8 @@ class SqliteCatalog:
 
     async def purge(self, tenant: str, users: Collection[str] = ()) -> None:
         await asyncio.to_thread(self._file(tenant).purge, users)
+        if self._tidy is not None:
+            await self._tidy(tenant, users)
 
     async def refresh(
         self, tenant: str, *, anew: bool = False, progress: Callable[[int, int], None] | None = None

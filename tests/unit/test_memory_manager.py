@@ -475,6 +475,8 @@ class TestForget:
             "archived": 0,
             "transcript_messages": 2,
             "media_files": 0,
+            "conversations": 0,
+            "vectors": 0,
         }
         assert named(tmp_path, "*U1*") == ["line:U10", "line:U10.json"]
         session = await manager.get_or_create_session_context(TENANT, USER, "s")

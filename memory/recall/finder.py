@@ -1,0 +1,216 @@
+"""The one search: over whatever entries somebody may see, by words, and by meaning where vectors can be had."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memory.recall.entry import Entry, Hit
+from memory.recall.meaning import Meaning, packed
+from memory.recall.ranking import Ranking
+from memory.recall.vector_file import Stored, VectorFile
+from processors.embeddings import Embeddings
+from processors.llm import LLMUnavailable
+
+log = logging.getLogger(__name__)
+
+_HELD = 300  # rankings in memory
+_HELD_ENTRIES = 60_000  # in all of them; the least recently used go
+_AT_ONCE = 16  # vectors that are made before a search answers; the rest come behind it
+_PART = 256  # vectors between two writes
+_CLOSEST = 400  # of one search
+_WARMED = 1024  # questions whose vector is kept, for a turn that searches more than once
+
+
+class Finder:
+    """`embeddings_of` gives a tenant's embeddings, None where it goes by words alone. `base`, `DATA_DIR/index`, is
+    where vectors are kept; None: in memory alone."""
+
+    def __init__(
+        self, base: Path | None = None, embeddings_of: Callable[[str], Embeddings | None] = lambda tenant: None
+    ) -> None:
+        self._file = VectorFile(base) if base is not None else None
+        self._embeddings_of = embeddings_of
+        self._held: OrderedDict[tuple[str, str, str], _Owned] = OrderedDict()
+        self._questions: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._later: set[asyncio.Task[None]] = set()
+
+    async def find(
+        self,
+        tenant: str,
+        user: str,
+        entries: Sequence[Entry],
+        question: str,
+        limit: int,
+        *,
+        view: str = "",
+        keep: Callable[[Entry], bool] = lambda entry: True,
+        around: bool = False,
+        now: datetime | None = None,
+    ) -> list[Hit]:
+        """Best first; see `Ranking.find`. `view` tells apart what one user sees with different agents."""
+        owned = self._owned((tenant, user, view), entries)
+        embeddings = self._embeddings_of(tenant)
+        if embeddings is None or not question.strip() or not entries:
+            return owned.ranking.find(question, limit, keep=keep, around=around, now=now)
+        closeness = await self._closeness(tenant, owned, entries, question, embeddings)
+        return owned.ranking.find(
+            question, limit, closeness=closeness, floor=embeddings.floor, trust=embeddings.trust, keep=keep,
+            around=around, now=now,
+        )  # fmt: skip
+
+    async def fill(self, tenant: str, owner: str, entries: Sequence[Entry]) -> int:
+        """Makes in the file the vectors that an owner's entries lack, and drops what is none of these; how many were
+        made. Raises LLMUnavailable."""
+        embeddings, made = self._embeddings_of(tenant), 0
+        if self._file is None:
+            return 0
+        mine = [one for one in entries if one.owner == owner]
+        await asyncio.to_thread(self._file.keep, tenant, owner, {one.id: one.digest for one in mine})
+        if embeddings is not None:
+            known = await asyncio.to_thread(self._file.load, tenant, owner, embeddings.name)
+            wanted = [one for one in mine if one.id not in known]
+            for at in range(0, len(wanted), _PART):
+                made += len(await self._made(tenant, wanted[at : at + _PART], embeddings))
+        return made
+
+    async def tidy(self, tenant: str, user: str, entries: Sequence[Entry]) -> None:
+        """What somebody's entries were and are no more is forgotten here too, on disk and in memory."""
+        for key in [key for key in self._held if key[:2] == (tenant, user)]:
+            del self._held[key]
+        if self._file is not None:
+            await asyncio.to_thread(self._file.keep, tenant, user, {one.id: one.digest for one in entries})
+
+    async def drop(self, tenant: str, users: Collection[str]) -> int:
+        """Everything of these; how many vectors."""
+        for key in [key for key in self._held if key[0] == tenant and key[1] in users]:
+            del self._held[key]
+        return await asyncio.to_thread(self._file.drop, tenant, users) if self._file is not None else 0
+
+    async def owners(self, tenant: str) -> list[str]:
+        return await asyncio.to_thread(self._file.owners, tenant) if self._file is not None else []
+
+    async def remove(self, tenant: str) -> None:
+        """The tenant's file of vectors."""
+        for key in [key for key in self._held if key[0] == tenant]:
+            del self._held[key]
+        if self._file is not None:
+            await asyncio.to_thread(self._file.remove, tenant)
+
+    async def close(self) -> None:
+        for task in self._later:
+            task.cancel()
+        await asyncio.gather(*self._later, return_exceptions=True)
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def _owned(self, key: tuple[str, str, str], entries: Sequence[Entry]) -> _Owned:
+        owned = self._held.get(key)
+        if owned is None:
+            owned = self._held[key] = _Owned()
+        self._held.move_to_end(key)
+        owned.ranking.update(entries)
+        total = sum(len(one.ranking) for one in self._held.values())
+        while len(self._held) > 1 and (len(self._held) > _HELD or total > _HELD_ENTRIES):
+            total -= len(self._held.popitem(last=False)[1].ranking)
+        return owned
+
+    async def _closeness(
+        self, tenant: str, owned: _Owned, entries: Sequence[Entry], question: str, embeddings: Embeddings
+    ) -> dict[str, float]:
+        """Empty where there are no vectors now: then words alone decide."""
+        try:
+            asked = await self._asked(question, embeddings)
+            if owned.model != embeddings.name:
+                await self._load(tenant, owned, entries, embeddings)
+            digests = {one.id: one.digest for one in entries}
+            owned.forget(digests)
+            missing = [one for one in entries if one.id not in owned.digests]
+            at_once = [] if embeddings.remote else missing[-_AT_ONCE:]
+            owned.take(await self._made(tenant, at_once, embeddings))
+        except LLMUnavailable as error:
+            log.warning("searched by words alone: %s", error, extra={"tenant": tenant})
+            return {}
+        if len(missing) > len(at_once) and not owned.filling:
+            self._soon(self._rest(tenant, owned, missing[: len(missing) - len(at_once)], embeddings))
+        return owned.meaning.closest(asked, _CLOSEST) if owned.meaning is not None else {}
+
+    async def _asked(self, question: str, embeddings: Embeddings) -> Any:
+        key = (embeddings.name, question)
+        if key not in self._questions:
+            self._questions[key] = (await embeddings.encode([question], question=True))[0]
+            if len(self._questions) > _WARMED:
+                self._questions.popitem(last=False)
+        return self._questions[key]
+
+    async def _load(self, tenant: str, owned: _Owned, entries: Sequence[Entry], embeddings: Embeddings) -> None:
+        found: dict[str, Stored] = {}
+        if self._file is not None:
+            for owner in {one.owner for one in entries if one.owner is not None}:
+                found |= await asyncio.to_thread(self._file.load, tenant, owner, embeddings.name)
+        owned.start(embeddings.name, found)
+
+    async def _made(self, tenant: str, entries: Sequence[Entry], embeddings: Embeddings) -> dict[str, Stored]:
+        if not entries:
+            return {}
+        vectors = packed(await embeddings.encode([one.found_by for one in entries]))
+        made = {one.id: Stored(one.digest, vector) for one, vector in zip(entries, vectors, strict=True)}
+        if self._file is not None:
+            for owner in {one.owner for one in entries if one.owner is not None}:
+                theirs = {one.id: made[one.id] for one in entries if one.owner == owner}
+                await asyncio.to_thread(self._file.put, tenant, owner, embeddings.name, theirs)
+        return made
+
+    async def _rest(self, tenant: str, owned: _Owned, entries: Sequence[Entry], embeddings: Embeddings) -> None:
+        """The newest first."""
+        owned.filling = True
+        try:
+            for end in range(len(entries), 0, -_PART):
+                owned.take(await self._made(tenant, entries[max(0, end - _PART) : end], embeddings))
+        except LLMUnavailable as error:
+            log.warning("vectors are made later: %s", error, extra={"tenant": tenant})
+        finally:
+            owned.filling = False
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+
+class _Owned:
+    """What is held of one owner."""
+
+    def __init__(self) -> None:
+        self.ranking = Ranking()
+        self.meaning: Meaning | None = None
+        self.model = ""
+        self.digests: dict[str, bytes] = {}
+        self.filling = False
+
+    def start(self, model: str, stored: dict[str, Stored]) -> None:
+        self.model, self.digests, self.meaning = model, {}, None
+        self.take(stored)
+
+    def take(self, stored: dict[str, Stored]) -> None:
+        if not stored:
+            return
+        vectors = {name: one.vector for name, one in stored.items()}
+        if self.meaning is None:
+            self.meaning = Meaning(vectors)
+        else:
+            self.meaning.put(vectors)
+        self.digests |= {name: one.digest for name, one in stored.items()}
+
+    def forget(self, wanted: dict[str, bytes]) -> None:
+        """What is no entry any more, or another one under the same id."""
+        gone = [name for name, digest in self.digests.items() if wanted.get(name) != digest]
+        if gone and self.meaning is not None:
+            self.meaning.drop(gone)
+            for name in gone:
+                del self.digests[name]

@@ -1,0 +1,150 @@
+"""Which texts have the words of a question, and how well: BM25 over terms. In memory, grows and shrinks in place."""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from heapq import nlargest
+
+from memory.recall.terms import SHORT, Terms, groups, stem, thai
+
+_K1, _B = 1.2, 0.6
+_COMMON = 0.2  # of a large collection: a term in more of its texts than that tells nothing
+_LARGE = 1000
+_ECHO_FROM, _ECHO_TERMS, _ECHO, _ECHO_TO = 5, 6, 0.15, 300  # words that go with the best texts count a little too
+_LATIN = re.compile(r"[^\W_ก-๎]+")
+_LIKE = 0.5  # the share of letter groups from which a word is another one with a slip
+
+
+class Lexical:
+    """Texts by number. What is removed keeps its number and is found no more."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, array[int]] = {}
+        self._counts: dict[str, array[float]] = {}
+        self._lengths: list[int] = []
+        self._plain: list[str] = []
+        self._total = 0
+        self._gone: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @property
+    def wasted(self) -> float:
+        return len(self._gone) / max(1, len(self._lengths))
+
+    def add(self, text: Terms) -> int:
+        number = len(self._lengths)
+        counted = Counter(text.all)
+        for term, count in counted.items():
+            self._numbers.setdefault(term, array("I")).append(number)
+            self._counts.setdefault(term, array("f")).append(count)
+        length = sum(counted.values())
+        self._lengths.append(length)
+        self._plain.append(text.plain)
+        self._total += length
+        return number
+
+    def remove(self, number: int) -> None:
+        self._gone.add(number)
+        self._total -= self._lengths[number]
+
+    def scores(self, question: Terms, *, echo: bool = False) -> tuple[dict[int, float], dict[int, float]]:
+        """By number: how well a text fits, and what share of the question stands in it (0.0-1.0, rare terms count
+        more). `echo`: texts that speak like the best ones are lifted; none is found by that alone."""
+        weights = self._weights(question)
+        scores: dict[int, float] = {}
+        shares: dict[int, float] = {}
+        whole = sum(weight for weight, _ in weights.values())
+        for term, (weight, among) in weights.items():
+            held = dict.fromkeys(among, 1.0) if among is not None else None
+            for number, value in self._fits(term, held):
+                scores[number] = scores.get(number, 0.0) + weight * value
+                shares[number] = shares.get(number, 0.0) + weight / whole
+        for number in self._gone & scores.keys():
+            del scores[number], shares[number]
+        if echo and scores:
+            self._echo(scores, set(weights))
+        return scores, shares
+
+    def _weights(self, question: Terms) -> dict[str, tuple[float, list[int] | None]]:
+        """The question's terms with their weights; for a term that stands for others, the texts that have those."""
+        out: dict[str, tuple[float, list[int] | None]] = {}
+        for word in question.words:
+            if word in self._numbers or word.startswith("#"):
+                out[word] = (self._rarity(len(self._numbers.get(word, ()))), None)
+            else:
+                near = self._slips(word)
+                out[word] = (self._rarity(len(near)), near)
+        for run in question.runs:
+            if len(run) <= SHORT:
+                having = [at for at, plain in enumerate(self._plain) if run in plain] if self._may_have(run) else []
+                out[run] = (self._rarity(len(having)) * max(1, len(run) - 2), having)
+            else:
+                for group in groups(run):
+                    out[group] = (self._rarity(len(self._numbers.get(group, ()))), None)
+        telling = {
+            term: told
+            for term, told in out.items()
+            if len(self) < _LARGE or len(self._numbers.get(term, ())) < _COMMON * len(self)
+        }
+        return telling or out
+
+    def _may_have(self, run: str) -> bool:
+        return len(run) < 3 or all(group in self._numbers for group in groups(run))
+
+    def _rarity(self, having: int) -> float:
+        count = max(len(self) - len(self._gone), having)
+        return math.log(1 + (count - having + 0.5) / (having + 0.5))
+
+    def _fits(self, term: str, held: Mapping[int, float] | None) -> Iterable[tuple[int, float]]:
+        listed: Iterable[tuple[int, float]] = (
+            held.items()
+            if held is not None
+            else zip(self._numbers.get(term, ()), self._counts.get(term, ()), strict=True)
+        )
+        average = self._total / max(1, len(self) - len(self._gone)) or 1.0
+        fixed, slope = _K1 * (1 - _B), _K1 * _B / average
+        lengths = self._lengths
+        for number, count in listed:
+            yield number, count * (_K1 + 1) / (count + fixed + slope * lengths[number])
+
+    def _slips(self, word: str) -> list[int]:
+        """The texts with a Latin word that begins like this one, or is it with a slip of the finger."""
+        if len(word) < 4 or word.isdigit() or thai(word):
+            return []
+        mine = _pieces(word)
+        found: set[int] = set()
+        for other in self._numbers:
+            if other[0] != word[0] or other.startswith("#") or thai(other) or other.isdigit():
+                continue
+            if other.startswith(word):
+                found.update(self._numbers[other])
+            elif len(other) >= 4 and abs(len(other) - len(word)) <= 2:
+                theirs = _pieces(other)
+                if len(mine & theirs) >= _LIKE * len(mine | theirs):
+                    found.update(self._numbers[other])
+        return sorted(found)
+
+    def _echo(self, scores: dict[int, float], asked: set[str]) -> None:
+        best = nlargest(_ECHO_TO, scores, key=scores.__getitem__)
+        lifted = set(best)
+        said: dict[str, float] = {}
+        for number in best[:_ECHO_FROM]:
+            for word in {stem(one) for one in _LATIN.findall(self._plain[number])} - asked:
+                if word in self._numbers:
+                    said[word] = said.get(word, 0.0) + self._rarity(len(self._numbers[word])) * scores[number]
+        for word in nlargest(_ECHO_TERMS, said, key=lambda one: (said[one], one)):
+            weight = _ECHO * self._rarity(len(self._numbers[word]))
+            for number, value in self._fits(word, None):
+                if number in lifted:
+                    scores[number] += weight * value
+
+
+def _pieces(word: str) -> set[str]:
+    padded = f" {word} "
+    return {padded[at : at + 3] for at in range(len(padded) - 2)}

@@ -1,0 +1,96 @@
+"""A text as terms that can be looked for: pure.
+
+Latin words by their stems; Thai, which has no spaces, by its three-letter groups; and what both languages have words
+for ("#allergy") by `topics.yaml`. Case, width, digits, zero-width characters and doubled vowels do not matter; space,
+`_` and `-` are alike.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+import yaml
+from ahocorasick_rs import AhoCorasick, MatchKind
+
+from processors.normalise import PARTICLES, normalise, words_apart
+
+LONGEST = 4000  # characters of a text that are looked at
+SHORT = 4  # letters: a Thai word this short is found whole or not at all
+
+_RUNS = re.compile(r"[ก-๎]+|[^\W_ก-๎]+")
+_IDLE = re.compile(
+    r"(?:the|an?|of|to|is|my|me|do|you|what|for|and|in|at|did|does|was|were|are|be|been|i|its?|on|with|that|this|how|"
+    r"when|where|which|who|why|has|have|had|they|their|his|her|he|she|so|as|by|from|or|about|would|could|can|will|not|"
+    r"there|any|some|s|t|im|ive|your|we|our|us|if|then|than|too|also|just)\Z"
+)
+_ENDINGS = ("ingly", "edly", "ing", "ies", "ied", "ed", "es", "s", "ly", "ment", "ness")
+_DOUBLED = re.compile(r"([b-df-hjkmnp-rtv-z])\1\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """`words` are stems and topics, with repetitions; `runs` the Thai runs; `plain` the text in one spelling."""
+
+    words: tuple[str, ...]
+    runs: tuple[str, ...]
+    plain: str
+
+    @property
+    def all(self) -> list[str]:
+        return [*self.words, *(group for run in self.runs for group in groups(run))]
+
+
+@lru_cache(maxsize=1024)
+def terms(text: str) -> Terms:
+    spelled = normalise(text.replace("_", " ").replace("-", " "), LONGEST)
+    plain = PARTICLES.sub(" ", spelled)
+    words, runs, idle = [], [], []
+    for found in _RUNS.findall(plain.replace("'", "")):
+        if thai(found):
+            runs.append(found)
+        elif _IDLE.match(found):
+            idle.append(found)
+        else:
+            words.append(stem(found))
+    return Terms((*(words or (() if runs else idle)), *topics(spelled)), tuple(runs), plain)
+
+
+def groups(run: str) -> list[str]:
+    """The three-letter groups of a Thai run; a shorter run is its own."""
+    return [run[at : at + 3] for at in range(len(run) - 2)] or [run]
+
+
+def thai(word: str) -> bool:
+    return "\u0e01" <= word[0] <= "\u0e4e"
+
+
+@lru_cache(maxsize=16384)
+def stem(word: str) -> str:
+    """ "opens", "opening", "opened" are one word, so are "city" and "cities"."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            word = f"{word}y" if ending in ("ies", "ied") else _DOUBLED.sub(r"\1", word) if len(word) > 3 else word
+            break
+    return word[:-1] if word.endswith("e") and len(word) > 3 else word
+
+
+def topics(normalised: str) -> list[str]:
+    """What a text speaks of: "#allergy"."""
+    names, automaton = _topics()
+    found = automaton.find_matches_as_indexes(words_apart(normalised))
+    return list(dict.fromkeys(f"#{name}" for index, _, _ in found for name in names[index]))
+
+
+@cache
+def _topics() -> tuple[list[list[str]], AhoCorasick]:
+    data = yaml.safe_load((Path(__file__).parent / "topics.yaml").read_text(encoding="utf-8"))
+    names: dict[str, list[str]] = {}
+    for name, listed in data.items():
+        for word in filter(None, map(normalise, listed.split(";"))):
+            names.setdefault(words_apart(word), []).extend([name] if name else [])
+    words = sorted(names)
+    return [names[word] for word in words], AhoCorasick(words, matchkind=MatchKind.LeftmostLongest)

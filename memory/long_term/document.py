@@ -215,7 +215,7 @@ def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory,
     known = {event.event_id: event for event in before.events if event.event_id}
     wanted = {event.event_id: event for event in after.events if event.event_id}
     events: list[Any] = []
-    for raw in document["events"]:
+    for raw in document.get("events", ()):
         name = raw.get("event_id") if isinstance(raw, dict) else None
         if name not in known:
             events.append(raw)

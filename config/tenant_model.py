@@ -161,9 +161,15 @@ class Memory(_Model):
     """Seconds of silence after which a session ends; 0: never."""
     max_turns: int = Field(default=10, ge=1, le=1000)
     importance_threshold: float = Field(default=0.5, ge=0, le=1)
+    extract_every: int = Field(default=5, ge=0, le=1000)
+    """Messages of a customer after which the language model reads what they say of themselves; 0: only when a session
+    ends."""
     max_events_per_user: int = Field(default=1000, ge=1)
     event_retention_days: int = Field(default=365, ge=1)
     transcript_retention_days: int = Field(default=90, ge=1)
+    embeddings: Words = "local"
+    """What finds by meaning: `local` or `local-e5` (where installed), `none`, or a model at an OpenAI-compatible
+    endpoint."""
 
 
 class Behaviour(_Model):

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.moment import Moment
+from gateway.responder import access_of
 from gateway.tools import MemoryTools
-from memory import decay, procedures, search
+from memory import decay, procedures, reading, search
 from memory.errors import MemoryFault
 from memory.facts import Fact, Scope, visible
 from memory.knowledge import Seen, in_words, line
@@ -98,6 +99,15 @@ class Minding:
         if minded.procedures:
             ids = [one.id for one in minded.procedures]
             self._soon(knowledge.count(tenant, ids, answered, time.monotonic() - minded.begun, now))
+
+    def read_on(self, moment: Moment) -> None:
+        """Every few messages the language model reads what the customer said of themselves, once the turn is over."""
+        tenant, session = moment.tenant, moment.session
+        agent, every = tenant.agent(), tenant.memory.extract_every
+        if not every or moment.hurried or moment.last.group or agent is None or not access_of(tenant, agent).api_key:
+            return
+        if len(reading.unread(session)) + len(moment.messages) >= every:
+            self._soon(reading.read_so_far(self._manager, moment.ref, every))
 
     async def close(self) -> None:
         await asyncio.gather(*self._later)

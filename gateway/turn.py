@@ -184,6 +184,8 @@ class Turn:
         change = done.change if done else unchanged
         rev = stored.rev if stored else 0
         await self._ending.finish(claim, tenant, session, rev, said, event, change, dead, carry)
+        if said:
+            self._minding.read_on(moment)
         if self._names is not None:
             self._names.after(moment)
 

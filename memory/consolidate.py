@@ -61,6 +61,22 @@ class Consolidation:
             await self._read_again(tenant, user)
         await self.fold(tenant, user, now)
 
+    async def so_far(self, tenant: str, user: str, said: Sequence[Message], language: Language | None) -> bool:
+        """What a part of a live session tells of the person, in one call to the model, goes into the facts; the
+        session's end reads it again, as part of the whole. False: the model could not read it. Raises
+        LongTermUnavailable."""
+        if self._read is None:
+            return True
+        user, memory = await resolved(self._longterm, tenant, user)
+        known = facts.attributes(memory.facts) if memory else {}
+        reading = await self._read(tenant, said, history.gist_of(memory) if memory else "", known, language)
+        if reading.understood and reading.facts:
+            now = datetime.now(UTC)
+            await self._longterm.change(
+                tenant, user, lambda current: Changes(facts=_learned(current.facts, said, reading.facts, now))
+            )
+        return reading.understood
+
     async def fold(self, tenant: str, user: str, now: datetime) -> None:
         """Of a session that nobody can read any more: what was saved of it goes into the file all the same."""
         await self._longterm.compact(tenant, user, now)
@@ -194,6 +210,8 @@ def _learned(known: Sequence[Fact], messages: Sequence[Message], found: Sequence
         if one.ended:
             changed = facts.upserted(changed, facts.taken_back(current, one.key, one.value, at))
             continue
+        if any(source in told.sources and facts.same(told.value, one.value) for told in current if source):
+            continue  # read before, from this very message, under another key
         fact = facts.new(
             now=at, key=one.key, value=one.value, text=one.text, type=one.type, confidence=one.confidence, source=source
         )

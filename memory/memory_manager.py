@@ -85,7 +85,9 @@ class MemoryManager(Knowing, Linking):
         consolidation = Consolidation(
             self.longterm, self.transcripts, read_session=read_session or parts.make_reader(config, self._model)
         )
-        self.openings = Openings(self.longterm, self.transcripts, consolidation, self._rules)
+        self.openings = Openings(
+            self.longterm, self.transcripts, consolidation, self._rules, capped=config.max_conversations > 0
+        )
         self._cleanup = Cleanup(self.sessions, consolidation, self.saving, self.transcripts)
         self._amendments = Amendments(self.sessions, self.longterm, self.transcripts, self.saving, self._rules, clock)
         self._catalog = catalog
@@ -339,6 +341,13 @@ class MemoryManager(Knowing, Linking):
         await self.sessions.close()
         if self._model is not None:
             await self._model.close()
+
+    def kept_for(self, session: ShortTermMemory) -> float:
+        """Seconds that the store keeps the session as it stands."""
+        return kept_for(session, self._clock(), self._rules(session.tenant_id).sm_ttl)
+
+    def now(self) -> datetime:
+        return self._clock()
 
     def _longest(self, tenant_id: str) -> int:
         return self._rules(tenant_id).max_messages

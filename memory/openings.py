@@ -12,10 +12,11 @@ from memory.canonical import merged_ids, resolved
 from memory.config import MemoryRules
 from memory.consolidate import Consolidation
 from memory.errors import LongTermUnavailable
-from memory.keys import ConversationRef
+from memory.keys import MAIN, ConversationRef
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.protocols import LongTerm, Transcripts
-from memory.session import new_session
+from memory.session import new_session, time_of
+from processors.models import Language
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ def in_order(lines: Sequence[Message]) -> list[Message]:
 
 
 class Openings:
-    """`rules` gives a tenant's session rules."""
+    """`rules` gives a tenant's session rules; `capped`: how many conversations a tenant has at once is limited."""
 
     def __init__(
         self,
@@ -33,11 +34,14 @@ class Openings:
         transcripts: Transcripts,
         consolidation: Consolidation,
         rules: Callable[[str], MemoryRules],
+        *,
+        capped: bool = False,
     ) -> None:
         self._longterm = longterm
         self._transcripts = transcripts
         self._consolidation = consolidation
         self._rules = rules
+        self._capped = capped
 
     async def open_session(
         self, ref: ConversationRef, stored: ShortTermMemory | None, now: datetime, *, session_id: str | None = None
@@ -61,9 +65,23 @@ class Openings:
             carried = in_order([*carried, *(line for lines in more for line in lines)])[-rules.max_messages :]
         if not carried and stored is not None:
             carried = [*stored.carried, *stored.history][-rules.max_messages :]
+        if ref.conversation != MAIN:
+            carried = self._still_going(carried, now, rules.sm_ttl)
         name = session_id or f"sess_{now:%Y%m%d}_{secrets.token_hex(4)}"
         session = new_session(ref, name, memory, carried, now, rules.sm_ttl)
         return session.model_copy(update={"rev": stored.rev}) if stored is not None else session
+
+    async def read_so_far(self, ref: ConversationRef, said: Sequence[Message], language: Language | None) -> bool:
+        """See Consolidation.so_far."""
+        return await self._consolidation.so_far(ref.tenant, ref.user, said, language)
+
+    def _still_going(self, carried: list[Message], now: datetime, ttl: float) -> list[Message]:
+        """A person's main conversation goes on for ever; one that a program opened is over when it was idle for too
+        long, or had to give way to others. Only what was lost before its time is given back."""
+        if self._capped or not carried:
+            return []
+        last = time_of(carried[-1])
+        return carried if ttl <= 0 or (last is not None and (now - last).total_seconds() < ttl) else []
 
     async def _remembered(self, ref: ConversationRef) -> LongTermMemory | None:
         try:

@@ -31,7 +31,8 @@ PATIENCE = 1.0  # seconds for a put: LINE gives up on a webhook after two
 PROBE_EVERY = 0.5  # seconds while it is away
 CONTACT_EVERY = 5.0  # seconds while it is not
 
-RECENT = 60.0  # seconds for which something put into the inbox may still be waiting there, while it can be reached
+RECENT = 60.0  # seconds after which nothing put into the inbox waits there but what was seen waiting
+MOST_SEEN = 5_000  # conversations that are looked through for that; if more wait, nobody is answered from here
 
 Take = Callable[[Entry], Awaitable[None]]
 CatchUp = Callable[[ConversationRef], Awaitable[None]]
@@ -50,7 +51,8 @@ class SafeInbox:
         self._catch_up = catch_up
         self._recent = recent
         self._puts = LastPuts(spool.folder / "recent")
-        self._contact_at = time.monotonic()
+        self._contact_at = -CONTACT_EVERY
+        self._crowded = False
         self.away = False
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
@@ -62,7 +64,8 @@ class SafeInbox:
             try:
                 async with asyncio.timeout(PATIENCE):
                     kept = await self._inbox.put(messages)
-                self._puts.note_contact()
+                if not self._crowded:
+                    self._puts.note_contact()
                 return kept
             except InboxUnavailable as error:
                 doubtful = error.ambiguous
@@ -124,11 +127,16 @@ class SafeInbox:
     async def _answers(self) -> bool:
         try:
             async with asyncio.timeout(PATIENCE):
-                await self._inbox.ping()
+                waiting = await self._inbox.pending(MOST_SEEN)
         except (InboxUnavailable, TimeoutError):
             return False
         self._contact_at = time.monotonic()
-        self._puts.note_contact()
+        self._crowded = waiting is None
+        if waiting is None:
+            self._puts.forget_contact()
+        else:  # however long ago it was put: an answer from here would come before an earlier one
+            self._puts.note(waiting)
+            self._puts.note_contact()
         return True
 
     async def _bring_home(self) -> None:

@@ -42,6 +42,10 @@ class LastPuts:
         """The inbox answered just now."""
         self._write(0, self._clock())
 
+    def forget_contact(self) -> None:
+        """From now on, whatever was ever put counts as recent."""
+        self._write(0, 0.0)
+
     def recent(self, conversation: str, seconds: float) -> bool:
         """Whether something was put less than `seconds` before the inbox was last heard of: it may wait there still,
         however long the inbox has been away since."""

@@ -37,7 +37,7 @@ from gateway.pacing import Limit
 from memory.short_term import lua
 
 INDEX = "cc:i:{0}"
-SCRIPTS = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "move")
+SCRIPTS = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "pending", "move")
 BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
 
 
@@ -88,9 +88,10 @@ class RedisInbox:
         with _mapped():
             await self._redis.set(f"cc:seen:{{{conversation}}}:{event}", 1, ex=SEEN_FOR)
 
-    async def ping(self) -> None:
-        with _mapped():
-            await self._redis.ping()
+    async def pending(self, most: int) -> list[str] | None:
+        """The conversations that wait or are in hand. None: more than `most`."""
+        found = await self._run("pending", [INDEX, most])
+        return None if found is None else [name.decode() for name in found]
 
     async def claim(self, limit: int) -> Claims:
         repeat = self._unanswered is not None

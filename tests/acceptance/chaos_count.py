@@ -1,7 +1,8 @@
 """What became of every message of a chaos run: what the customers have on their screens, against what was accepted.
 
 An answer of the model names its messages by their marks. While the model is away rules answer, without marks: which
-messages such an answer was for is read from the transcripts, and that as many were shown from the screens.
+messages such an answer was for is read from the transcripts, and that as many were shown from the screens. There late
+answers may stand together in one bubble.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ class _Told:
     """From a person's transcript: which events an answer without marks was for."""
 
     unmarked: dict[str, list[str]] = field(default_factory=dict)  # the answer's id: events
+    texts: dict[str, str] = field(default_factory=dict)  # the answer's id: what it says
 
     @staticmethod
     def of(data: Path, customer: Customer) -> _Told:
@@ -135,6 +137,7 @@ class _Told:
                     continue
                 if not _MARK.search(said["message"]):
                     made.unmarked.setdefault(said["message_id"], events)
+                    made.texts.setdefault(said["message_id"], said["message"])
                 events = []
         return made
 
@@ -158,14 +161,14 @@ def _count_one(
             report.notes.append(f"doubled: {again} of {customer.chat}, {cause}, {before.at:.1f} and {shown.at:.1f}")
         for mark in shown.marks:
             first.setdefault(mark, place)
-    unmarked = [shown for shown in screen if not shown.marks]
     by_rules = {event for events in told.unmarked.values() for event in events}
-    missing = len(told.unmarked) - len(unmarked)
-    if missing > 0:
-        report.lost.append(f"lost: {missing} answers without marks of {customer.chat}")
-    elif missing < 0:
-        report.doubled[f"{unmarked[0].via} without marks"] += -missing
-        report.notes.append(f"doubled without marks: {customer.chat}, {[f'{one.at:.1f}' for one in unmarked]}")
+    for text, times in Counter(told.texts.values()).items():
+        places = [shown for shown in screen for _ in range(shown.text.count(text))]
+        if len(places) < times:
+            report.lost.append(f"lost: {times - len(places)} answers without marks of {customer.chat}")
+        elif len(places) > times:
+            report.doubled[f"{places[-1].via} without marks"] += len(places) - times
+            report.notes.append(f"doubled without marks: {customer.chat}, {[f'{one.at:.1f}' for one in places]}")
     for one in written:
         if one.mark in first:
             report.answered += 1

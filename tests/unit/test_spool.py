@@ -153,6 +153,14 @@ class Remote(RedisInbox):
     def __init__(self) -> None:
         self.fails: list[Exception] = []
         self.events: list[str] = []
+        self.waiting: list[str] | None = []
+        self.looks = 0
+
+    async def pending(self, most: int) -> list[str] | None:
+        if self.fails:
+            raise self.fails.pop(0)
+        self.looks += 1
+        return self.waiting
 
     async def put(self, messages: object) -> list[bool]:
         if self.fails:
@@ -204,3 +212,32 @@ async def test_a_message_that_may_stand_in_the_inbox_is_answered_by_no_process_f
     assert taken == ["2"]
     [entry] = spool.free()  # the other one is in hand
     assert (entry.spooled.message.event_id, entry.spooled.doubtful) == ("1", True)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "answered"), [([], ["1", "2"]), (["sm:shop:line:a"], ["2"]), (None, [])], ids=["none", "one", "many"]
+)
+async def test_who_still_waits_in_the_inbox_is_not_answered_from_here_however_long_ago_that_began(
+    tmp_path: Path, waiting: list[str] | None, answered: list[str]
+) -> None:
+    remote, taken = Remote(), []
+
+    async def take(entry: Entry) -> None:
+        taken.append(entry.spooled.message.event_id)
+
+    safe = SafeInbox(remote, Spool(tmp_path), take, nothing, recent=0.2)
+    people = [message("0", user=user) for user in ("line:a", "line:b")]
+    assert await safe.put([(one, Policy()) for one in people]) == [True, True]
+    await asyncio.sleep(0.3)  # longer than what was put counts as recent
+    remote.waiting = waiting
+    stop = asyncio.Event()
+    watching = asyncio.create_task(safe.watch(stop))
+    async with asyncio.timeout(10):
+        while not remote.looks:
+            await asyncio.sleep(0.01)
+    stop.set()
+    await watching
+    remote.fails = [InboxUnavailable("refused")]
+    assert await safe.put([(message("1"), Policy())]) == [True]
+    assert await safe.put([(message("2", user="line:b"), Policy())]) == [True]
+    assert taken == answered

@@ -220,10 +220,14 @@ class OpenRouter:
                     yield piece
                 return
             streamed, some = Streamed(), False
-            async for data in response.aiter_bytes():
-                if text := streamed.take(data):
-                    some = True
-                    yield text
+            try:
+                async for data in response.aiter_bytes():
+                    if text := streamed.take(data):
+                        some = True
+                        yield text
+            except (asyncio.CancelledError, GeneratorExit):  # nobody listens any more; it was asked for all the same
+                self._used(access, streamed.whole())
+                raise
         answer = streamed.whole()
         if answer["choices"][0]["finish_reason"] is None and some:
             # The connection may end in the middle of an answer without any sign but this one.

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRefused, SendRetry
@@ -23,20 +24,26 @@ MayPass = Callable[[Sequence[Limit]], Awaitable[bool]]
 Show = Callable[[dict[str, Any]], Awaitable[Any]]
 
 LONGEST = 5000  # characters that are rendered; of a long answer its beginning is shown, which is read first
-# Seconds.
-FIRST_AFTER = 0.3  # a whole answer may be there before a draft could be read
-EVERY = 1.0
-AGAIN = 0.25  # when there was no room for it
-ANEW = 20.0  # a draft that is not changed is gone after thirty
-IN_FLIGHT = 0.25  # an answer waits for a draft on its way, which must not come after it
-REFUSED = 3600.0  # a bot whose drafts are refused is left alone for
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds."""
+
+    first_after: float = 0.3  # a whole answer may be there before a draft could be read
+    every: float = 1.0
+    again: float = 0.25  # when there was no room for it
+    anew: float = 20.0  # a draft that is not changed is gone after thirty
+    in_flight: float = 0.25  # an answer waits for a draft on its way, which must not come after it
+    refused: float = 3600.0  # a bot whose drafts are refused is left alone for
 
 
 class Drafts:
     """What is known of the bots of a process. `may_pass` is the inbox's: a draft never takes the room of an answer."""
 
-    def __init__(self, may_pass: MayPass, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, may_pass: MayPass, clock: Callable[[], float] = time.monotonic, times: Times = Times()) -> None:
         self.may_pass = may_pass
+        self.times = times
         self._clock = clock
         self._never: set[str] = set()  # tokens of bots whose server knows no drafts
         self._quiet: dict[str, float] = {}  # token → until when
@@ -57,7 +64,7 @@ class Drafts:
         elif isinstance(error, SendRetry) and error.retry_after is not None:
             self._quiet[token] = self._clock() + error.retry_after
         elif isinstance(error, SendRefused) and token not in self._shown:
-            self._quiet[token] = self._clock() + REFUSED
+            self._quiet[token] = self._clock() + self.times.refused
 
 
 class Draft:
@@ -66,6 +73,7 @@ class Draft:
     def __init__(self, drafts: Drafts, token: str, target: Target, show: Show) -> None:
         self.gone = asyncio.Event()  # a chat does not end: nobody sets it
         self._drafts = drafts
+        self._times = drafts.times
         self._token = token
         self._limits = limits_beside(target)
         self._show = show
@@ -89,30 +97,30 @@ class Draft:
         if self._showing is None:
             return
         if self._flying:
-            await asyncio.wait({self._showing}, timeout=IN_FLIGHT)
+            await asyncio.wait({self._showing}, timeout=self._times.in_flight)
         self._showing.cancel()
         await asyncio.wait({self._showing})
 
     async def _show_all(self) -> None:
-        await asyncio.sleep(FIRST_AFTER)
+        await asyncio.sleep(self._times.first_after)
         shown, at = "", 0.0
         while not self._over:
             self._news.clear()
             pieces = render_telegram(so_far(self._text[:LONGEST]))
-            old = time.monotonic() - at > ANEW
+            old = time.monotonic() - at > self._times.anew
             if not pieces or (pieces[0].text == shown and not old):
-                await self._more(ANEW)
+                await self._more()
             elif not await self._may_pass():
-                await asyncio.sleep(AGAIN)
+                await asyncio.sleep(self._times.again)
             elif not self._over:
                 if not await self._draft(pieces[0]):
                     return
                 shown, at = pieces[0].text, time.monotonic()
-                await asyncio.sleep(EVERY)
+                await asyncio.sleep(self._times.every)
 
-    async def _more(self, patience: float) -> None:
+    async def _more(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(self._times.anew):
                 await self._news.wait()
 
     async def _may_pass(self) -> bool:

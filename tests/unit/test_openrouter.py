@@ -251,13 +251,18 @@ async def test_a_stream_that_stalls_ends_in_its_time(standin: OpenRouterStandIn,
     assert time.monotonic() - started < 2
 
 
-async def test_a_stream_left_early_is_closed(standin: OpenRouterStandIn, llm: OpenRouter) -> None:
-    standin.answers(Said("x" * 400, pause=0.01))
+async def test_a_stream_left_early_is_closed_and_counted(standin: OpenRouterStandIn) -> None:
+    used: list[str] = []
+    llm = OpenRouter(on_usage=lambda access, model, usage: used.append(model))
+    standin.answers(Said("x" * 4000, pause=0.01))
     stream = llm.stream(ask(standin))
     async for _ in stream:
         break
     await stream.aclose()  # type: ignore[attr-defined]
+    await standin.until(lambda: standin.hung_up == 1, 5)
     assert (await llm.complete(ask(standin))).text == "echo: hello"
+    assert used == ["openai/gpt-4o-mini"] * 2
+    await llm.close()
 
 
 async def test_a_stream_under_way_goes_on_when_the_breaker_opens(standin: OpenRouterStandIn, waits: Waits) -> None:

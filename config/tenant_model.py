@@ -287,6 +287,8 @@ class TenantFile(_Model):
     image_hosts: Annotated[tuple[HostName, ...], OneOrMany] = ()
     """Whose pictures the language model may show, such as images.example.com; its other pictures stay links. A picture
     is fetched as soon as it is shown, so an address that a stranger talked the model into could tell them things."""
+    products: tuple[Annotated[tuple[Words, ...], OneOrMany, Field(min_length=1)], ...] = ()
+    """The shop's goods, each by one name or several, in any language: known again in what customers write."""
     keywords: dict[EventName, Annotated[tuple[Words, ...], OneOrMany]] = Field(default_factory=dict)
     business_hours: Annotated[
         dict[

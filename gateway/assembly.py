@@ -181,6 +181,7 @@ def turn_of(
             llm=model,
             keywords={EventType(kind): words for kind, words in tenant.keywords.items()},
             timezone=tenant.timezone,
+            products=tenant.products,
             on_understood=partial(spending.understood, tenant.id) if spending else None,
         )
     )

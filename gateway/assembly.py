@@ -129,8 +129,9 @@ def fetchers_of(settings: Settings, senders: Mapping[str, Sender]) -> dict[str, 
     from gateway.adapters.downloads import LineContent, TelegramFiles
     from gateway.adapters.line_sender import LineSender
     from gateway.adapters.telegram_sender import TelegramSender
+    from gateway.adapters.web import WebUploads
 
-    fetchers: dict[str, Fetcher] = {}
+    fetchers: dict[str, Fetcher] = {"web": WebUploads()}
     if isinstance(line := senders.get("line"), LineSender):
         fetchers["line"] = LineContent(settings, line)
     if isinstance(telegram := senders.get("telegram"), TelegramSender):
@@ -160,6 +161,7 @@ def turn_of(
     from gateway.forgetting import Forgetting
     from gateway.linking import Linking
     from gateway.media import Media
+    from gateway.members import Members
     from gateway.names import Names
     from gateway.patience import Presses, Times
     from gateway.per_tenant import PerTenant
@@ -189,7 +191,8 @@ def turn_of(
     responder = Responder(model, processors)
     reach = Reach(client) if client else None
     line = senders.get("line")
-    events = Events(manager, processors, reach)
+    members = Members(client, line.member) if client and isinstance(line, LineSender) else None
+    events = Events(manager, processors, reach, members)
     hearing = Hearing()
     fetchers = fetchers_of(settings, senders)
     stack.push_async_callback(hearing.close)

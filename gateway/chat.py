@@ -126,7 +126,9 @@ class Chat:
         if conversation == MAIN:
             if user is None:
                 raise NobodyNamed
-            return Talk(caller, ConversationRef(caller.tenant.id, f"web:{user}", keys.agent_name(agent or ""), MAIN))
+            return Talk(
+                caller, ConversationRef(caller.tenant.id, f"web:{user}", keys.agent_name(agent or DEFAULT_AGENT), MAIN)
+            )
         now = self._clock()
         new = Conversation(
             tenant=caller.tenant.id,
@@ -165,10 +167,10 @@ class Chat:
     def follower(self, talk: Talk) -> Follower:
         return Follower(talk.name, self._wire, self._redis, self._local)
 
-    async def say(self, talk: Talk, said: str, *, streamed: bool, **more: Any) -> str:
-        """Puts it into the inbox; the request's id. `more` are fields of the message besides its words, for what is not
-        a text. Raises InboxUnavailable, Unheard."""
-        request = f"{STREAMED if streamed else ''}{secrets.token_hex(16)}"
+    async def say(self, talk: Talk, said: str, *, streamed: bool, request: str | None = None, **more: Any) -> str:
+        """Puts it into the inbox; the request's id, which may be given. `more` are fields of the message besides its
+        words, for what is not a text. Raises InboxUnavailable, Unheard."""
+        request = request or f"{STREAMED if streamed else ''}{secrets.token_hex(16)}"
         now = self._clock().timestamp()
         message = InboundMessage(
             tenant=talk.ref.tenant,

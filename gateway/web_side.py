@@ -13,6 +13,7 @@ from gateway.assembly import Clock
 from gateway.chat import Chat
 from gateway.intake import Intake
 from gateway.routes import chat as chat_routes
+from gateway.routes import page
 from gateway.routes import visitors as visitor_routes
 from gateway.routes.auth import Keys
 from gateway.routes.chat import Callers
@@ -44,6 +45,7 @@ class WebSide:
         self.routers: list[APIRouter] = [
             chat_routes.router(self.chat, callers),
             visitor_routes.router(visitors, tenants.get, settings.public_url),
+            page.router(self.chat, callers, manager, tenants.all, tenants.get),
         ]
 
     def around(self, application: Any) -> Any:

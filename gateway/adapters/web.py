@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from config.tenants import Tenant
 from gateway.adapters.base import Call, Sent
 from gateway.errors import SendRetry
+from gateway.media import GONE, Content, MediaFault
 from gateway.messages import Answer, InboundMessage, Target
 from gateway.web_log import STREAMED, Entry, WebLog
 
@@ -116,3 +117,13 @@ class WebWatch:
         entry = Entry("delta", self._request, text if anew else text[len(shown) :], anew)
         self._shown = text
         return await self._log.add(self._name, entry)
+
+
+class WebUploads:
+    """What visitors send besides words is kept before their message is: there is nothing to fetch."""
+
+    async def fetch(self, tenant: Tenant, message: InboundMessage, largest: int) -> Content:
+        raise MediaFault(GONE)
+
+    async def close(self) -> None:
+        return None

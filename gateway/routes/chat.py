@@ -140,9 +140,9 @@ class Routes:
         except LongTermUnavailable:
             raise unavailable() from None
 
-    async def say(self, talk: Talk, message: str, *, streamed: bool) -> str:
+    async def say(self, talk: Talk, message: str, *, streamed: bool, **more: Any) -> str:
         try:
-            return await self.chat.say(talk, message, streamed=streamed)
+            return await self.chat.say(talk, message, streamed=streamed, **more)
         except InboxUnavailable:
             raise unavailable() from None
         except Unheard:
@@ -231,12 +231,13 @@ def router(chat: Chat, callers: Callers) -> APIRouter:
     return routes
 
 
-async def streamed(does: Routes, talk: Talk, message: str, headers: dict[str, str]) -> EventStream:
-    """The message is in the inbox when it returns: what goes wrong before is a problem document."""
+async def streamed(does: Routes, talk: Talk, message: str, headers: dict[str, str], **more: Any) -> EventStream:
+    """The message is in the inbox when it returns: what goes wrong before is a problem document. `more` as with
+    `Chat.say`."""
     follower = does.chat.follower(talk)
     await follower.__aenter__()
     try:
-        request = await does.say(talk, message, streamed=True)
+        request = await does.say(talk, message, streamed=True, **more)
     except BaseException:
         await follower.__aexit__()
         raise

@@ -16,9 +16,10 @@ from gateway.adapters.base import Watch
 from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
 from gateway.media import TOO_LARGE, UNREAD
-from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, Sticker
+from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, Sticker, Tokens
 from gateway.opening import opening
 from gateway.per_tenant import PerTenant
+from gateway.scratch import Scratch
 from gateway.texts import Tongue, fresh, text, wordings
 from gateway.tools import CUT, Toolbox, converse
 from processors.event_processor import EventProcessor
@@ -109,6 +110,7 @@ class Responder:
     def __init__(self, model: ChatModel, processors: PerTenant[EventProcessor]) -> None:
         self._model = model
         self._processors = processors
+        self._scratch = Scratch()
         self._faq = PerTenant(
             lambda tenant: FaqIndex(
                 [(entry.questions, f"{entry.answer.th or ''} {entry.answer.en or ''}") for entry in tenant.faq],
@@ -175,7 +177,7 @@ class Responder:
             session_id=question.session_id,  # the same provider again, which has the beginning in its cache
         )
         completion, actions = await converse(
-            self._model, request, question.tools, question.agent.max_tool_rounds, question.watch
+            *(self._model, request, question.tools, question.agent.max_tool_rounds, question.watch, self._scratch)
         )
         return Answer(
             completion.text,
@@ -183,6 +185,7 @@ class Responder:
             provider=completion.provider,
             actions=tuple(actions),
             cut=completion.finish_reason == CUT,
+            tokens=Tokens(completion.usage.prompt_tokens, completion.usage.completion_tokens),
         )
 
     def _by_rules(self, question: Question, event: MemoryEvent, faq: FaqIndex, words: str) -> Answer:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import orjson
 
 from gateway.adapters.base import Watch
+from gateway.scratch import Scratch
 from memory.errors import MemoryFault
 from memory.facts import FactType
 from memory.keys import ConversationRef
@@ -24,6 +25,7 @@ from processors.llm import (
     LLMRejected,
     LLMUnavailable,
     ToolCall,
+    Usage,
 )
 
 CUT = "cut"  # a finish reason of ours: nobody was there any more to hear the rest
@@ -149,10 +151,15 @@ class MemoryTools:
 
 
 async def converse(
-    model: ChatModel, request: ChatRequest, toolbox: Toolbox | None, rounds: int, watch: Watch | None = None
+    model: ChatModel,
+    request: ChatRequest,
+    toolbox: Toolbox | None,
+    rounds: int,
+    watch: Watch | None = None,
+    scratch: Scratch | None = None,
 ) -> tuple[Completion, list[dict[str, Any]]]:
     """The answer after at most `rounds` rounds of tool calls, and what was done: `tool`, `arguments`, `result` or
-    `error`. All of it within the request's one timeout. Raises LLMError.
+    `error`. All of it within the request's one timeout; its usage is that of all rounds. Raises LLMError.
 
     With a `watch` each answer is streamed to it. Once it is gone the model's call is closed, no other is made, and
     what was said so far is the answer, with CUT as its finish reason.
@@ -161,49 +168,68 @@ async def converse(
     if toolbox is None or rounds <= 0:
         return await _asked(model, request, watch), actions
     deadline = time.monotonic() + request.access.timeout
-    messages = list(request.messages)
-    for left in range(rounds, -1, -1):
-        seconds = deadline - time.monotonic()
-        if seconds <= 0:
-            raise LLMUnavailable("no answer from the language model in time")
-        asked = replace(
-            request,
-            messages=messages,
-            access=replace(request.access, timeout=seconds),
-            tools=toolbox.specifications,
-            tool_choice=None if left else "none",
-        )
-        try:
-            completion = await _asked(model, asked, watch)
-        except LLMRejected:
-            if actions:
-                raise
-            return await _asked(model, request, watch), actions  # a model without tools
-        if not completion.tool_calls:
-            return completion, actions
-        calls = completion.tool_calls[:_MOST_CALLS]
-        messages.append(
-            {
-                "role": "assistant",
-                "content": completion.text or None,
-                "tool_calls": [
-                    {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
-                    for one in calls
-                ],
-            }
-        )
-        if watch is not None and completion.text:
-            watch.grew("")  # that was no part of the answer
-        for one in calls:
-            result = await toolbox.call(one)
-            messages.append({"role": "tool", "tool_call_id": one.id, "content": result})
-            failed = result.startswith("error: ")
-            actions.append(
-                {"tool": one.name, "arguments": one.arguments[:_LONGEST], "error" if failed else "result": result}
+    scratch = scratch if scratch is not None else Scratch()
+    used: list[Usage] = []
+    with scratch.plan() as plan:
+        for left in range(rounds, -1, -1):
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
+                raise LLMUnavailable("no answer from the language model in time")
+            asked = replace(
+                request,
+                messages=[*request.messages, *scratch.get(plan)],
+                access=replace(request.access, timeout=seconds),
+                tools=toolbox.specifications,
+                tool_choice=None if left else "none",
             )
+            try:
+                completion = await _asked(model, asked, watch)
+            except LLMRejected:
+                if actions:
+                    raise
+                return await _asked(model, request, watch), actions  # a model without tools
+            used.append(completion.usage)
+            if not completion.tool_calls:
+                return replace(completion, usage=_sum(used)), actions
+            if watch is not None and completion.text:
+                watch.grew("")  # that was no part of the answer
+            scratch.add(plan, await _step(toolbox, completion, actions))
     if completion.text.strip():
-        return completion, actions
+        return replace(completion, usage=_sum(used)), actions
     raise LLMBadAnswer("the language model called tools without end")
+
+
+async def _step(toolbox: Toolbox, completion: Completion, actions: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+    """Does what the model asked for, and notes it in `actions`; what the model gets to read of it."""
+    calls = completion.tool_calls[:_MOST_CALLS]
+    messages: list[Mapping[str, Any]] = [
+        {
+            "role": "assistant",
+            "content": completion.text or None,
+            "tool_calls": [
+                {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+                for one in calls
+            ],
+        }
+    ]
+    for one in calls:
+        result = await toolbox.call(one)
+        messages.append({"role": "tool", "tool_call_id": one.id, "content": result})
+        failed = result.startswith("error: ")
+        actions.append(
+            {"tool": one.name, "arguments": one.arguments[:_LONGEST], "error" if failed else "result": result}
+        )
+    return messages
+
+
+def _sum(used: Sequence[Usage]) -> Usage:
+    costs = [one.cost for one in used if one.cost is not None]
+    return Usage(
+        sum(one.prompt_tokens for one in used),
+        sum(one.completion_tokens for one in used),
+        sum(one.cached_tokens for one in used),
+        sum(costs) if costs else None,
+    )
 
 
 async def _asked(model: ChatModel, request: ChatRequest, watch: Watch | None) -> Completion:

@@ -62,7 +62,7 @@ def append(
     none gets `now`.
     """
     known = _ids(session.history) | set(session.recent_ids)
-    last = _time(session.history[-1]) if session.history else None
+    last = time_of(session.history[-1]) if session.history else None
     added: list[Message] = []
     for message in messages:
         message_id = message.get("message_id")
@@ -70,7 +70,7 @@ def append(
             continue
         if message_id is not None:
             known.add(message_id)
-        moment = min(_time(message) or now, now)
+        moment = min(time_of(message) or now, now)
         if last is not None and moment <= last:
             moment = last + timedelta(milliseconds=1)
         last = moment
@@ -171,7 +171,7 @@ def _end(now: datetime, ttl: float) -> datetime | None:
     return now + timedelta(seconds=ttl) if ttl > 0 else None
 
 
-def _time(message: Message) -> datetime | None:
+def time_of(message: Message) -> datetime | None:
     try:
         moment = datetime.fromisoformat(message["timestamp"])
     except (KeyError, ValueError, TypeError):

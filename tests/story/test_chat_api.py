@@ -7,13 +7,16 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from redis.asyncio import Redis
 
 from tests.house import ADMIN_KEY, LLM_KEY, House, house, shop
+from tests.standins.openrouter import Said
 
 FAQ = [{"questions": ["What time do you open?"], "answer": "At **nine**."}]
 KEY, OTHER_KEY = "shop-test-key-1", "shop-test-key-2"
@@ -85,6 +88,12 @@ def prompt(request: dict[str, Any]) -> list[str]:
     return [str(one["content"]) for one in request["messages"] if one["role"] in ("user", "assistant")]
 
 
+def asked(home: House, word: str) -> list[list[str]]:
+    """What the model was shown whenever it was to answer a message with this word in it."""
+    answering = [prompt(one) for one in home.llm.requests if "response_format" not in one]
+    return [one for one in answering if word in one[-1]]
+
+
 async def test_a_message_gets_its_answer_and_a_conversation_of_its_own(tmp_path: Path, redis_url: str) -> None:
     async with web_house(tmp_path, redis_url) as home:
         status, first = await post(home, {"message": "What time do you open?"})
@@ -102,10 +111,10 @@ async def test_a_conversation_goes_on_where_it_was(tmp_path: Path, redis_url: st
         _, first = await post(home, {"message": "remember the apples", "user": "ann"})
         again = {"message": "and now?", "user": "ann", "conversation_id": first["conversation_id"]}
         _, second = await post(home, again)
-        asked = [one for one in home.llm.requests if "and now?" in str(one["messages"][-1])]
+        shown = asked(home, "and now?")
     assert first["model"] == "openai/gpt-4o-mini"
     assert second["conversation_id"] == first["conversation_id"]
-    assert prompt(asked[-1]) == ["remember the apples", first["reply"], "and now?"]
+    assert shown[-1] == ["remember the apples", first["reply"], "and now?"]
 
 
 async def test_a_stream_brings_the_answer_in_pieces_and_says_what_it_took(tmp_path: Path, redis_url: str) -> None:
@@ -127,9 +136,9 @@ async def test_two_messages_at_once_are_answered_in_order_each_by_itself(tmp_pat
         _, first = await post(home, {"message": "hello", "user": "ann"})
         more = {"user": "ann", "conversation_id": first["conversation_id"]}
         answers = await asyncio.gather(*(post(home, {"message": f"number {n}"} | more) for n in range(5)))
-        asked = [prompt(one) for one in home.llm.requests if prompt(one)[-1].startswith("number")]
+        shown = asked(home, "number")
     assert sorted(answer["reply"] for _, answer in answers) == [f"to number {n}" for n in range(5)]
-    assert sorted(map(len, asked)) == [3, 5, 7, 9, 11]
+    assert sorted(map(len, shown)) == [3, 5, 7, 9, 11]
 
 
 async def test_a_conversation_belongs_to_its_key_and_user_alone(tmp_path: Path, redis_url: str) -> None:
@@ -177,3 +186,131 @@ async def test_whoever_has_no_key_gets_401_whatever_they_send(tmp_path: Path, re
             assert (await post(home, body, None))[0] == 401
             assert (await post(home, body, "wrong"))[0] == 401
         assert (await post(home, {"message": "hello"}, ADMIN_KEY))[0] == 422  # of which tenant?
+
+
+async def test_the_rest_of_an_answer_is_had_by_whoever_comes_back(tmp_path: Path, redis_url: str) -> None:
+    words = "one two three four five six seven eight nine ten"
+    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: Said(words, pause=0.1))
+        before: list[tuple[str, Any]] = []
+        async with streaming(home, {"message": "count", "user": "ann"}) as stream:
+            conversation = stream.answer.headers["X-Conversation-Id"]
+            async for one in stream:
+                before.append(one)
+                if len(before) == 2:
+                    break
+            last = stream.last_id
+        again = {"message": "count", "user": "ann", "conversation_id": conversation}
+        async with streaming(home, again, **{"Last-Event-ID": last}) as stream:
+            after = await stream.all()
+            end = stream.last_id
+        assert said([*before, *after]) == words
+        assert after[-1][0] == "done"
+        headers = {"Authorization": f"Bearer {KEY}", "Last-Event-ID": end}
+        where = f"{home.url}/chat/{conversation}/events?rest=true"
+        async with aiohttp.ClientSession() as http, http.get(where, headers=headers) as answer:
+            assert answer.status == 204
+        async with aiohttp.ClientSession() as http, http.get(where, headers=headers | {"Last-Event-ID": "1-1"}) as gone:
+            assert gone.status == 410
+    assert len(asked(home, "count")) == 1
+
+
+async def test_when_the_client_goes_away_the_model_is_stopped_and_what_was_said_is_kept(
+    tmp_path: Path, redis_url: str
+) -> None:
+    words = " ".join(f"word{n}" for n in range(400))
+    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: Said(words, pause=0.05))
+        begun = asyncio.get_running_loop().time()
+        async with streaming(home, {"message": "count", "user": "ann", "conversation_id": "long"}) as stream:
+            async for _ in stream:
+                break
+        await home.quiet()
+        took = asyncio.get_running_loop().time() - begun
+        home.llm.answers(lambda request: "well")
+        await post(home, {"message": "go on", "user": "ann", "conversation_id": "long"})
+        heard = asked(home, "go on")[0]
+        lines = transcript(tmp_path, "web:ann")
+    assert took < 15  # the whole answer would have taken longer
+    assert words.startswith(heard[1]) and 0 < len(heard[1]) < len(words)
+    assert [line.get("metadata") for line in lines if line["role"] == "bot"] == [{"cut": True}, None]
+
+
+def transcript(tmp_path: Path, user: str) -> list[dict[str, Any]]:
+    files = sorted((tmp_path / "data" / "transcripts" / "shop" / user).glob("*.jsonl"))
+    return [json.loads(line) for path in files for line in path.read_text("utf-8").splitlines()]
+
+
+async def test_without_memory_each_message_stands_alone(tmp_path: Path, redis_url: str) -> None:
+    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY, enable_memory=False) as home:
+        _, first = await post(home, {"message": "hello", "user": "ann"})
+        await post(home, {"message": "again", "user": "ann", "conversation_id": first["conversation_id"]})
+        async with Redis.from_url(redis_url) as client:
+            assert await client.keys("sm:*") == []
+    assert asked(home, "again") == [["again"]]
+
+
+async def test_an_idle_conversation_begins_anew(tmp_path: Path, redis_url: str) -> None:
+    now = [datetime(2026, 3, 1, 9, 0, tzinfo=UTC)]
+    tenants = {"shop": web_shop(memory={"sm_ttl": 60})}
+    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY, tenants=tenants, clock=lambda: now[0]) as home:
+        _, first = await post(home, {"message": "hello"})
+        now[0] += timedelta(seconds=61)
+        await post(home, {"message": "again", "conversation_id": first["conversation_id"]})
+    assert asked(home, "again") == [["again"]]
+
+
+async def test_the_least_recently_used_conversation_gives_way(tmp_path: Path, redis_url: str) -> None:
+    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY, memory_max_conversations=2) as home:
+        for name in ("a", "b", "c"):
+            await post(home, {"message": f"hello {name}", "conversation_id": name})
+        for name in ("c", "a"):
+            await post(home, {"message": f"again {name}", "conversation_id": name})
+    assert [len(one) for one in asked(home, "again")] == [3, 1]
+
+
+async def test_too_many_messages_are_refused_with_429(tmp_path: Path, redis_url: str) -> None:
+    tenants = {"shop": web_shop(faq=FAQ, behaviour={"debounce_ms": 0, "rate_limit_per_minute": 2})}
+    async with web_house(tmp_path, redis_url, tenants=tenants) as home:
+        statuses = [(await post(home, {"message": "hello", "user": "ann"}))[0] for _ in range(4)]
+    assert sorted(statuses) in ([200, 200, 429, 429], [200, 200, 200, 429])  # a minute may have passed
+
+
+async def test_a_visitor_has_a_token_for_one_shop_and_conversations_of_their_own(
+    tmp_path: Path, redis_url: str
+) -> None:
+    tenants = {"shop": web_shop(faq=FAQ), "other": web_shop(faq=FAQ) | {"api_keys": []}, "plain": shop("Plain")}
+    async with web_house(tmp_path, redis_url, tenants=tenants) as home:
+        status, made = await post(home, b"", None, "/web/shop/visitor")
+        assert (status, sorted(made)) == (200, ["expires_in", "name", "tenant", "token"])
+        assert (await post(home, b"", None, "/web/plain/visitor"))[0] == 404
+        assert (await post(home, b"", None, "/web/nobody/visitor"))[0] == 404
+        token = made["token"]
+        _, first = await post(home, {"message": "What time do you open?"}, token)
+        assert first["reply"] == "At **nine**."
+        again = {"message": "hello", "conversation_id": first["conversation_id"]}
+        assert (await post(home, again, token))[0] == 200
+        assert (await post(home, again, KEY))[0] == 404
+        _, second = await post(home, b"", None, "/web/shop/visitor")
+        assert (await post(home, again, second["token"]))[0] == 404
+        _, renewed = await post(home, b"", token, "/web/shop/visitor")
+        assert (await post(home, again, renewed["token"]))[0] == 200
+        assert (await post(home, again | {"tenant": "other"}, token))[0] == 404
+        assert (await post(home, again | {"user": "ann"}, token))[0] == 422
+        assert (await post(home, again, token[:-2] + "xx"))[0] == 401
+        assert (await post(home, {"message": "hello", "conversation_id": "main"}, token))[0] == 200
+
+
+async def test_only_sites_that_a_shop_allows_may_show_its_chat(tmp_path: Path, redis_url: str) -> None:
+    channels = {"web": {"platform": "web", "allowed_origins": ["https://shop.example.com"]}}
+    async with web_house(tmp_path, redis_url, tenants={"shop": web_shop(faq=FAQ) | {"channels": channels}}) as home:
+        _, made = await post(home, b"", None, "/web/shop/visitor")
+        body, token = {"message": "hello"}, made["token"]
+        assert (await post(home, body, token, Origin="https://evil.example.com"))[0] == 403
+        assert (await post(home, body, token, Origin="https://shop.example.com"))[0] == 200
+        assert (await post(home, body, token, Origin=home.url))[0] == 200
+        async with aiohttp.ClientSession() as http:
+            for origin, allowed in (("https://shop.example.com", "https://shop.example.com"), ("https://x.y", None)):
+                asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+                async with http.options(f"{home.url}/chat", headers=asked) as answer:
+                    assert (answer.status, answer.headers.get("Access-Control-Allow-Origin")) == (204, allowed)

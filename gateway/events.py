@@ -12,6 +12,7 @@ from gateway.buttons import suggested_by
 from gateway.described import described
 from gateway.inbox.base import Claim, event_of
 from gateway.media import FILE
+from gateway.members import Members
 from gateway.messages import Answer, InboundMessage, Kind
 from gateway.moment import Change, Done, Moment, unchanged
 from gateway.per_tenant import PerTenant
@@ -33,8 +34,15 @@ class Events:
     """Prepares a claim's messages before a turn thinks about them, and settles those that want no thinking. Doing both
     again has the same effect."""
 
-    def __init__(self, manager: MemoryManager, processors: PerTenant[EventProcessor], reach: Reach | None) -> None:
+    def __init__(
+        self,
+        manager: MemoryManager,
+        processors: PerTenant[EventProcessor],
+        reach: Reach | None,
+        members: Members | None = None,
+    ) -> None:
         self._manager = manager
+        self._members = members
         self._processors = processors
         self._reach = reach
 
@@ -60,6 +68,8 @@ class Events:
                 messages.append(as_message(amendment.edited))
         always = tenant.behaviour.groups == "always"
         ready = [await self._ready(claim.ref, message, always, remembers) for message in messages]
+        if self._members is not None:
+            ready = [await self._members.named(tenant, one) if one.mentioned else one for one in ready]
         return ready or [claim.messages[-1]], changed
 
     async def settle(self, moment: Moment) -> Done | None:

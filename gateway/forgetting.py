@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 from gateway.dead_letters import DeadLetters
 from gateway.inbox.base import Inbox
 from gateway.linking import forget_links
+from gateway.members import forget_member
 from gateway.names import forget_name
 from gateway.reach import Reach
 from gateway.staff_desk import forget_customer
@@ -40,5 +41,6 @@ class Forgetting:
             more["marks"] = await Reach(self._redis).forget(tenant, ids)
             for one in ids:
                 more["marks"] += await forget_name(self._redis, tenant, one)
+                more["marks"] += await forget_member(self._redis, tenant, one)
             more["links"] = await forget_links(self._redis, tenant, ids)
         return await self._manager.forget(tenant, user) | more

@@ -11,8 +11,9 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from gateway.inbox.base import event_of
-from gateway.messages import RELAYED, Answer
+from gateway.messages import RELAYED, Answer, Kind
 from gateway.moment import Done, Moment
+from gateway.patience import is_press
 from gateway.texts import text
 from memory import keys
 
@@ -22,15 +23,16 @@ WINDOW = 60  # seconds
 
 
 class RateLimit:
-    """Counts by the minute of receipt. A message counts once however often its turn is tried. Without Redis there is no
-    limit."""
+    """Counts by the minute of receipt, presses of buttons apart from what is typed: a press takes nothing from what may
+    be written, and one that fetches an answer is never counted. A message counts once however often its turn is tried.
+    Without Redis there is no limit."""
 
     def __init__(self, client: Redis) -> None:
         self._redis = client
 
     async def settle(self, moment: Moment) -> Done | None:
         limit, last = moment.tenant.behaviour.rate_limit_per_minute, moment.last
-        free = limit == 0 or last.platform == "terminal" or last.kind in RELAYED
+        free = limit == 0 or last.platform == "terminal" or last.kind in RELAYED or is_press(last)
         if free or moment.tenant.is_staff_chat(last.channel, last.chat_id):
             return None
         try:
@@ -66,4 +68,5 @@ class RateLimit:
 def _key(moment: Moment) -> str:
     first = moment.messages[0]
     person = first.sender_id or first.user_id
-    return keys.shared("rate", moment.tenant.id, person, str(int(first.received_at // WINDOW)))
+    what = "presses" if first.kind is Kind.POSTBACK else "rate"
+    return keys.shared(what, moment.tenant.id, person, str(int(first.received_at // WINDOW)))

@@ -198,6 +198,17 @@ class LineSender:
         await self._made(tenant, channel, "profile", self._api.get_profile_with_http_info, user, found=found)
         return str(found[0].display_name) if found else None
 
+    async def member(self, tenant: Tenant, channel: str, group: str, user: str) -> str | None:
+        """What a member of a group or room calls themselves; None: LINE does not tell. Raises SendFault."""
+        await self.warm()
+        found: list[Any] = []
+        api = self._api
+        ask = api.get_room_member_profile_with_http_info
+        if group.startswith("C"):
+            ask = api.get_group_member_profile_with_http_info
+        await self._made(tenant, channel, "profile", ask, group, user, found=found)
+        return str(found[0].display_name) if found else None
+
     async def quota(self, tenant: Tenant, channel: str) -> tuple[int | None, int] | None:
         """The month's pushes: how many there are (None: no limit) and how many are used. None where LINE's answer makes
         no sense. Raises SendFault."""

@@ -9,6 +9,8 @@ from typing import Any
 import aiohttp
 
 from gateway.messages import MAX_TEXT
+from gateway.patience import ANSWER_PLEASE
+from gateway.texts import text
 from tests.house import TELEGRAM_SECRET, House, house, shop
 
 ANN, BEE, GROUP = "U" + "a" * 32, "U" + "b" * 32, "C" + "6" * 32
@@ -60,6 +62,32 @@ async def test_in_a_group_each_member_has_a_limit_of_their_own(tmp_path: Path, r
             await home.line.deliver(home.line_hook(), home.line.text_event(member, "hello everybody", group=GROUP))
             await home.quiet()
         assert [shown == SLOW for shown in home.line_shows(GROUP)] == [False, False, True]
+
+
+def press(home: House, data: str) -> dict[str, Any]:
+    event = home.line.text_event(ANN, "")
+    del event["message"]
+    return {**event, "type": "postback", "postback": {"data": data}}
+
+
+async def test_presses_take_nothing_from_what_may_be_typed_and_an_answer_is_always_fetched(
+    tmp_path: Path, redis_url: str
+) -> None:
+    tenant: dict[str, Any] = shop(behaviour={"debounce_ms": 0, "rate_limit_per_minute": 2})
+    async with house(tmp_path, redis_url, {"shop": tenant}, clock=Clock()) as home:
+        for data in ("one", "two"):
+            await home.line.deliver(home.line_hook(), press(home, data))
+            await home.quiet()
+        for words in ("hello", "hello there"):
+            await home.line_says(ANN, words)
+            await home.quiet()
+        assert SLOW not in home.line_shows(ANN)
+        await home.line.deliver(home.line_hook(), press(home, "three"))
+        await home.quiet()
+        assert home.line_shows(ANN)[4:] == [SLOW]
+        await home.line.deliver(home.line_hook(), press(home, ANSWER_PLEASE))
+        await home.quiet()
+        assert home.line_shows(ANN)[5:] == [text("no_answer_waits", "en")]
 
 
 async def test_no_limit_is_no_limit(tmp_path: Path, redis_url: str) -> None:

@@ -18,7 +18,7 @@ from gateway.channel_states import ChannelStates
 from gateway.inbox.base import Inbox
 from gateway.ledger import Ledger
 from memory.config import MemoryConfig, MemoryRules
-from memory.keys import DEFAULT_AGENT
+from memory.keys import DEFAULT_AGENT, understanding_dir
 from memory.redis_client import connect
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ def turn_of(
             keywords={EventType(kind): words for kind, words in tenant.keywords.items()},
             timezone=tenant.timezone,
             products=tenant.products,
+            own=understanding_dir(settings.data_dir / "understanding", tenant.id),
             on_understood=partial(spending.understood, tenant.id) if spending else None,
         )
     )

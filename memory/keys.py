@@ -137,6 +137,11 @@ def media_dir(base: Path, tenant: str, user: str) -> Path:
     return base / check_tenant(tenant) / escape(user)
 
 
+def understanding_dir(base: Path, tenant: str) -> Path:
+    """What the shop's own people corrected, and what was learned of it; `base` is `DATA_DIR/understanding`."""
+    return base / check_tenant(tenant)
+
+
 def conversation_file(base: Path, tenant: str, conversation: str) -> Path:
     """Who opened a conversation, and its name; `base` is `DATA_DIR/conversations`."""
     return base / check_tenant(tenant) / f"{escape(conversation)}.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from processors import local
+from processors.corrections import Followed
 from processors.dates import days, times
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
@@ -23,11 +25,14 @@ from processors.normalise import SCANNED, normalise, safe
 from processors.payload import specifics
 from processors.products import Products
 from processors.rules import Rules, Verdict, default_rules
+from processors.rules.importance import score
 
 if TYPE_CHECKING:
     from processors.local.classifier import Classifier
     from processors.local.vectors import Vectors
     from processors.openrouter import OpenRouter
+
+log = logging.getLogger(__name__)
 
 # What answers a question of ours, over the normalised text.
 _ANSWER = re.compile(
@@ -72,6 +77,7 @@ class Understood:
     confidence: float
     classified_by: str  # `local` or `rules`
     verdict: Verdict
+    corrected: bool = False  # the shop's own people said so of these words
 
     def stands(self, message: str) -> bool:
         """Need a language model not be asked? Not if what came before decides: an "ok" may be an order."""
@@ -88,7 +94,8 @@ class EventProcessor:
     `keywords` add to the rules and go before the classifier. `llm` replaces the OpenRouter client that is otherwise
     made from the arguments; `classifier` gives the local classifier, or None for the rules alone. `timezone`: where
     "tomorrow at three" is said. `products`: the shop's goods, each by its names.
-    `on_understood` hears how each message that gets an event id was classified: `llm`, `local` or `rules`.
+    `own` is the tenant's folder of corrections (see `processors.corrections`). `on_understood` hears how each message
+    that gets an event id was classified: `llm`, `local` or `rules`.
     """
 
     def __init__(
@@ -103,6 +110,7 @@ class EventProcessor:
         classifier: Callable[[], Classifier | None] | None = None,
         timezone: str = "Asia/Bangkok",
         products: Sequence[Sequence[str]] = (),
+        own: Path | None = None,
         on_understood: Callable[[str], None] | None = None,
     ) -> None:
         self._access = Access(api_key=api_key or None, base_url=base_url, model=model, timeout=timeout)
@@ -112,6 +120,8 @@ class EventProcessor:
         self._classifier = classifier
         self._zone = ZoneInfo(timezone)
         self._products = Products(products)
+        self._corrected = Followed(own) if own else None
+        self._own_classifier: tuple[int, Classifier | None] = (0, None)  # with the version of the folder
         self._on_understood = on_understood
         self._loaded: Classifier | None = None
         self._looked = False
@@ -154,7 +164,7 @@ class EventProcessor:
             "rule": told.verdict.rule,
             **found,
         }
-        stands = event_type in trusted and told.stands(message)
+        stands = told.corrected or (event_type in trusted and told.stands(message))
         if ask and not stands and access.api_key and message.strip():
             try:
                 answer = await self._ask(message, context, access)
@@ -186,6 +196,10 @@ class EventProcessor:
     async def understand(self, message: str) -> Understood:
         """What can be told without a language model."""
         verdict = self._rules.classify(message)
+        if self._corrected is not None and (said := self._corrected.of(message)) is not None:
+            kind = said.event_type
+            importance = score(kind, verdict.found) if said.importance is None else said.importance
+            return Understood(kind, importance, 1.0, "rules", replace(verdict, rule=f"{kind}: corrected"), True)
         if not verdict.own and message.strip() and (classifier := await self._local()) is not None:
             guess = classifier.guess(message)
             return Understood(guess.event_type, guess.importance, guess.confidence, "local", verdict)
@@ -201,7 +215,15 @@ class EventProcessor:
             # The first time it is read from disk, which takes a second.
             self._loaded = await asyncio.to_thread(self._classifier or local.shared)
             self._looked = True
-        return self._loaded
+        if self._loaded is None or self._corrected is None:
+            return self._loaded
+        self._corrected.look()
+        version, found = self._own_classifier
+        if version != self._corrected.version:
+            version = self._corrected.version
+            found = await asyncio.to_thread(_own, self._corrected.folder, self._loaded)
+            self._own_classifier = version, found
+        return found or self._loaded
 
     async def close(self) -> None:
         """Closes the client that was made here; one that was passed in is its owner's."""
@@ -230,6 +252,16 @@ class EventProcessor:
         if completion.data is None:
             raise LLMError("the language model's client gave no structured answer")
         return completion.data
+
+
+def _own(folder: Path, base: Classifier) -> Classifier | None:
+    from processors.local import own
+
+    try:
+        return own.read(folder, base)
+    except (OSError, ValueError) as error:
+        log.warning("the tenant's own classifier is left aside: %s", error, extra={"tenant": folder.name})
+        return None
 
 
 def _head(message: str) -> str:

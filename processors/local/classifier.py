@@ -45,11 +45,12 @@ class Weights:
     temperature: float
     band_temperature: float
     usual: Any
+    base: int = 0  # of a tenant's own: which shipped weights it was made from
 
     def write(self, path: Path) -> None:
         halves = {name: getattr(self, name).astype(np.float16) for name in ("types", "bands", "rarity", "usual")}
         heats = np.float32([self.temperature, self.band_temperature])
-        np.savez_compressed(path, temperatures=heats, **halves)
+        np.savez_compressed(path, temperatures=heats, base=np.uint32(self.base), **halves)
 
     @classmethod
     def read(cls, path: Path) -> Weights:
@@ -58,9 +59,10 @@ class Weights:
             with np.load(path, allow_pickle=False) as data:
                 whole = {name: data[name].astype(np.float32) for name in ("types", "bands", "rarity", "usual")}
                 types, bands = map(float, data["temperatures"])
+                base = int(data["base"]) if "base" in data else 0
         except (KeyError, EOFError, BadZipFile, zlib.error) as error:
             raise ValueError(f"{path.name} holds no weights: {error}") from None
-        return cls(temperature=types, band_temperature=bands, **whole)
+        return cls(temperature=types, band_temperature=bands, base=base, **whole)
 
 
 def probabilities(scores: Any) -> Any:

@@ -135,7 +135,7 @@ TELEGRAM_COUNTED = {
     "removed_chat_boost": "nothing was said",
     "managed_bot": "for other bots",
     "subscription": "nothing is sold here",
-    "stopped_message_generation": "an answer is sent whole",
+    "stopped_message_generation": "drafts bear no button that stops them",
     "my_chat_member": "the bot's rights in a group changed",
     "other_bots_command": "meant for another bot",
     "bot": "another bot: two that answer each other never stop",

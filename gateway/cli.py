@@ -345,7 +345,7 @@ def understanding_correct(tenant: str, event_type: str, importance: float | None
     from gateway.understanding_commands import correct
     from processors.models import EventType
 
-    if event_type.upper() not in EventType:
+    if event_type.upper() not in list(EventType):
         raise Failed(f"--type is one of {', '.join(EventType)}")
     click.echo(correct(_settings(), tenant, text, event_type.upper(), importance))
 

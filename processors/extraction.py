@@ -15,6 +15,7 @@ from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.models import Language
 from processors.normalise import normalise, safe
 from processors.summary import LONGEST, summarise_session
+from processors.whose import told_of_others
 
 _AT_ONCE = 40  # messages of one call; a longer session is read in parts, each with the summary of those before
 _CHARACTERS = 1500  # of each message
@@ -22,6 +23,12 @@ _KNOWN = 60  # facts that the model is told
 _THAI = re.compile(r"[ก-๎]")
 _LATIN = re.compile(r"[A-Za-z]")
 _NUMBERS = re.compile(r"\d+")
+
+# Keys under which everybody reads a fact as the customer's own.
+OWN = frozenset(
+    {"name", "nickname", "phone", "email", "address", "city", "birthday", "size", "shoe_size", "allergies", "diet",
+     "likes", "dislikes"}
+)  # fmt: skip
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -145,17 +152,21 @@ async def _ask(
 def _facts(data: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> list[Found] | None:
     """Those that the conversation bears out; None: there were some, and it bears out none of them."""
     given = data.get("facts") or []
-    kept = []
+    kept, mixed_up = [], False  # whose it is, it got wrong; what was said, it read
     for one in given:
         at = one["message"]
         key = re.sub(r"\W+", "_", safe(one["key"]).strip()).strip("_").lower()[:60]
         value, text = safe(one["value"]).strip(), safe(one["text"]).strip()
         if not key or not value or not 0 <= at < len(messages) or messages[at].get("role") != "user":
             continue
-        if borne_out(value, str(messages[at].get("message", ""))):
+        said = str(messages[at].get("message", ""))
+        if key in OWN and told_of_others(said, value):
+            mixed_up = True
+            continue
+        if borne_out(value, said):
             kind, sure = one["type"], float(one["confidence"])
             kept.append(Found(key, value[:500], (text or value)[:500], kind, sure, at, bool(one["ended"])))
-    return kept if kept or not given else None
+    return kept if kept or mixed_up or not given else None
 
 
 def borne_out(value: str, message: str) -> bool:

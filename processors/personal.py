@@ -10,6 +10,7 @@ from typing import Any
 from processors.models import MemoryEvent
 from processors.normalise import normalise
 from processors.payload import attributes_from
+from processors.whose import of_speaker, told_of_others
 
 _END_TH = r"(?=\s*(?:ครับ|ค่ะ|คะ|คับ|นะ|จ้า|แล้ว|ด้วย|ก็|[,.!\n]|แต่|และ|$)|\s)"
 _END_EN = r"(?=\s*(?:[,.!;\n]|$| and | but | please| thanks| now\b| from\b))"
@@ -71,9 +72,12 @@ class Told:
 
 def lasting(event: MemoryEvent) -> Told:
     """What an event tells of the person for good, by what was found in it and by plain sentences."""
-    told = personal(str(event.payload.get("original_message", "")))
-    holds = {**told.holds, **attributes_from(event)}
-    allergies = [one for one in holds.get("allergies", ()) if one not in told.over.get("allergies", ())]
+    said = str(event.payload.get("original_message", ""))
+    told = personal(said)
+    found = {key: value for key, value in attributes_from(event).items() if not _of_others(said, value)}
+    holds = {**told.holds, **found}
+    over = told.over.get("allergies", ())
+    allergies = [one for one in holds.get("allergies", ()) if one not in over and not told_of_others(said, one)]
     if "allergies" in holds:
         holds["allergies"] = allergies
         if not allergies:
@@ -90,8 +94,12 @@ def personal(text: str) -> Told:
         if _ASKS.search(plain):
             continue
         for found in _OVER.finditer(plain):
+            if not of_speaker(plain, found.start()):
+                continue
             over.setdefault("allergies", []).append(next(filter(None, found.groups())).strip())
-        for key, value in _found(plain):
+        for key, value, at in _found(plain):
+            if not of_speaker(plain, at):
+                continue
             kept = _as_written(line, value)
             if key in _LISTS:
                 items = [item.strip() for item in _ITEMS.split(kept) if item.strip()]
@@ -101,12 +109,18 @@ def personal(text: str) -> Told:
     return Told(holds, over)
 
 
-def _found(plain: str) -> Iterator[tuple[str, str]]:
+def _of_others(said: str, value: Any) -> bool:
+    return isinstance(value, str) and told_of_others(said, value)
+
+
+def _found(plain: str) -> Iterator[tuple[str, str, int]]:
+    """Key, value, and where the value stands."""
     for key, pattern in _PATTERNS:
         for found in pattern.finditer(plain):
-            value = next((group for group in found.groups() if group), "").strip(" .,!")
+            group = found.lastindex or 1
+            value = (found[group] or "").strip(" .,!")
             if value:
-                yield key, value
+                yield key, value, found.start(group)
 
 
 def _as_written(text: str, found: str) -> str:

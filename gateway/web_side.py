@@ -13,7 +13,7 @@ from gateway.assembly import Clock
 from gateway.chat import Chat
 from gateway.intake import Intake
 from gateway.routes import chat as chat_routes
-from gateway.routes import page
+from gateway.routes import checkpoints, conversations, page
 from gateway.routes import visitors as visitor_routes
 from gateway.routes.auth import Keys
 from gateway.routes.chat import Callers
@@ -39,12 +39,15 @@ class WebSide:
     ) -> None:
         self._tenants = tenants
         self._wire = Wire(client)
-        self.chat = Chat(intake, manager.conversations, self._wire, RedisLog(client), local, clock=clock)
+        shown = RedisLog(client)
+        self.chat = Chat(intake, manager.conversations, self._wire, shown, local, clock=clock)
         visitors = Visitors(admin_key, clock)
         callers = Callers(keys, visitors, tenants.get, settings.public_url)
         self.routers: list[APIRouter] = [
             chat_routes.router(self.chat, callers),
             visitor_routes.router(visitors, tenants.get, settings.public_url),
+            conversations.router(manager, callers, shown, clock),
+            checkpoints.router(manager, keys, clock),
             page.router(self.chat, callers, manager, tenants.all, tenants.get),
         ]
 

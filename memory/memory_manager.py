@@ -33,6 +33,7 @@ from memory.recall.finder import Finder
 from memory.remember import Remember
 from memory.session import append, kept_for, known_ids, note_event, worth_saving
 from memory.surrogates import without_surrogates
+from memory.talks import Talks
 from processors.models import MemoryEvent, iso
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class MemoryManager(Knowing, Linking):
         self.openings = Openings(
             self.longterm, self.transcripts, consolidation, self._rules, capped=config.max_conversations > 0
         )
+        self.talks = Talks(self.sessions, self.transcripts, self.openings, self._rules, clock)
         self._cleanup = Cleanup(self.sessions, consolidation, self.saving, self.transcripts)
         self._amendments = Amendments(self.sessions, self.longterm, self.transcripts, self.saving, self._rules, clock)
         self._catalog = catalog

@@ -54,6 +54,14 @@ class TranscriptFiles:
         """Looks through whole months, the newest first: an edit or an unsend is rare."""
         return await asyncio.to_thread(self._amend, ref, platform_id, change)
 
+    async def remove(self, ref: ConversationRef, goes: Callable[[Message], bool]) -> int:
+        """Removes what was said in the conversation and `goes` names; the number of messages removed."""
+        return await asyncio.to_thread(self._remove, ref, goes)
+
+    async def users(self, tenant: str) -> list[str]:
+        """Everybody of whom something is kept, but for ids too long to be told from a folder's name."""
+        return await asyncio.to_thread(self._users, tenant)
+
     async def tenants(self) -> list[str]:
         return await asyncio.to_thread(self._tenants)
 
@@ -162,6 +170,36 @@ class TranscriptFiles:
                     rest = lines[0]
                     yield from reversed(lines[1:])
                 yield rest
+
+    def _remove(self, ref: ConversationRef, goes: Callable[[Message], bool]) -> int:
+        folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
+        mine = (keys.agent_name(ref.agent), ref.conversation)
+        if not folder.is_dir():
+            return 0
+        removed = 0
+        with _faults(folder, "removed"), self._locked(folder):
+            for path in _files(folder):
+                kept, before = [], removed
+                for line in path.read_bytes().splitlines(keepends=True):
+                    record = _parse(line)
+                    own = record is not None and (record.pop("agent", None), record.pop("conversation", None)) == mine
+                    if own and goes(cast("Message", record)):
+                        removed += 1
+                    else:
+                        kept.append(line)
+                if removed > before:
+                    if kept:
+                        _replace(path, b"".join(kept))
+                    else:
+                        path.unlink()
+        return removed
+
+    def _users(self, tenant: str) -> list[str]:
+        folder = keys.transcript_dir(self._base, tenant, "any").parent
+        with _faults(folder, "read"):
+            names = [one.name for one in folder.iterdir() if one.is_dir()] if folder.is_dir() else []
+        found = (keys.unescape(name) for name in names if name != file_locks.FOLDER)
+        return sorted(user for user in found if user)
 
     def _tenants(self) -> list[str]:
         with _faults(self._base, "read"):

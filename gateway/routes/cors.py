@@ -8,7 +8,7 @@ from typing import Any
 from config.tenants import Tenant
 from gateway.routes.visitors import web_channel
 
-PATHS = ("/chat", "/web/")
+PATHS = ("/chat", "/web/", "/api/memories")
 _SHOWN = b"X-Conversation-Id, X-Visitor-Token, Retry-After"
 _AGE = b"600"  # seconds a browser need not ask again
 
@@ -51,7 +51,7 @@ async def _preflight(send: Any, origin: bytes, wanted: bytes) -> None:
     if origin:
         headers += [
             (b"access-control-allow-origin", origin),
-            (b"access-control-allow-methods", b"GET, POST"),
+            (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
             (b"access-control-allow-headers", wanted or b"authorization, content-type, last-event-id"),
             (b"access-control-max-age", _AGE),
         ]

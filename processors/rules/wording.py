@@ -29,8 +29,8 @@ _BITS = 32  # of one sum: some 900 groups, none above 2 * _OFFSET
 _OFFSET = 1 << 12
 _MASK = (1 << _BITS) - 1
 SCALE = 20  # of the whole numbers in the file
-_NEAR = 4.0  # what being at most one band off counts beside being right
-_SAYS = 0.5  # what the learned bands count beside the type's
+_NEAR = 3.0  # what being at most one band off counts beside being right
+_SAYS = 0.35  # what the learned bands count beside the type's
 
 
 def groups(plain: str) -> set[str]:

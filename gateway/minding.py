@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.moment import Moment
 from gateway.responder import access_of
 from gateway.tools import MemoryTools
-from memory import decay, procedures, reading, search
+from memory import decay, procedures, reading
 from memory.errors import MemoryFault
 from memory.facts import Fact, Scope, visible
 from memory.knowledge import Seen, in_words, line
@@ -25,17 +25,23 @@ log = logging.getLogger(__name__)
 
 MOST_FACTS = 40  # in one prompt: what fits the message first, then what is freshest
 MOST_PROCEDURES = 3
+MOST_MEMORIES = 5  # of what was said and done before, beside the facts
+_LOOKED_AT = 60  # hits of one search
+_MEMORY_KINDS = ("event", "episode")
 _EPISODES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Minded:
-    """`attributes` are the customer's facts by key, `notes` the shop's own facts, in words; `user_context` is for
-    instructions that ask for it."""
+    """`attributes` are the customer's facts by key, `relevant` their keys, what fits the message best first; `notes`
+    the shop's own facts, in words; `memories` what of earlier sessions fits the message, best first, each with its day;
+    `user_context` is for instructions that ask for it."""
 
     memory: LongTermMemory | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
+    relevant: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    memories: list[str] = field(default_factory=list)
     procedures: list[Procedure] = field(default_factory=list)
     user_context: str = ""
     used: list[Fact] = field(default_factory=list)
@@ -46,6 +52,8 @@ class Minded:
         """What it adds to the context for the model."""
         return {
             "user_attributes": self.attributes,
+            "relevant_attributes": self.relevant,
+            "memories": self.memories,
             "shop_facts": self.notes,
             "procedures": [one.content for one in self.procedures],
             "user_context": self.user_context,
@@ -57,9 +65,10 @@ class Minding:
         self._manager = manager
         self._later: set[asyncio.Task[None]] = set()
 
-    async def of(self, moment: Moment, words: str, source: str) -> Minded:
-        """Facts that hold and have not faded, and the procedures whose trigger fits. Without long-term memory nothing
-        of it: the turn goes on."""
+    async def of(self, moment: Moment, words: str, meant: str, source: str) -> Minded:
+        """Facts that hold and have not faded, what of earlier sessions fits the message, and the procedures whose
+        trigger does. `meant`: the message without the need of those before it. Without long-term memory nothing of it:
+        the turn goes on."""
         ref = moment.ref
         try:
             seen = await self._manager.knowledge.seen_by(
@@ -68,7 +77,11 @@ class Minding:
         except MemoryFault as error:
             log.error("answering without long-term memory: %s", error, extra={"tenant": moment.tenant.id})
             return Minded()
-        known = _chosen(seen, words, moment)
+        hits = await self._manager.knowledge.found(
+            ref.tenant, ref.user, seen, meant, moment.now, limit=_LOOKED_AT, agent=ref.agent, around=True
+        )
+        fitting_facts = {hit.id: at for at, hit in enumerate(hits) if hit.kind == "fact"}
+        known = _chosen(seen, fitting_facts, moment)
         own = [one for one in known if one.scope in (Scope.SESSION, Scope.USER)]
         memory = seen.memory
         fitting = procedures.matching(
@@ -83,10 +96,12 @@ class Minding:
         return Minded(
             memory=memory,
             attributes={one.key: one.value for one in own},
+            relevant=[one.key for one in sorted(own, key=_place(fitting_facts)) if one.id in fitting_facts],
+            memories=[hit.text for hit in hits if hit.kind in _MEMORY_KINDS][:MOST_MEMORIES],
             notes=[line(one) for one in known if one not in own],
             procedures=fitting[:MOST_PROCEDURES],
             user_context=in_words(memory, own, last) if memory else "",
-            used=[one for one in known if _fits(words, one) > 0],
+            used=[one for one in known if one.id in fitting_facts],
             tools=MemoryTools(self._manager, ref, source),
         )
 
@@ -124,16 +139,14 @@ class Minding:
         task.add_done_callback(self._later.discard)
 
 
-def _chosen(seen: Seen, words: str, moment: Moment) -> list[Fact]:
+def _chosen(seen: Seen, fitting: Mapping[str, int], moment: Moment) -> list[Fact]:
     """In the order in which they were learned, so that the prompt stays the same as long as nothing is new."""
     fresh = decay.fresh(visible(seen.facts), moment.now)
     if len(fresh) > MOST_FACTS:
-        fresh.sort(
-            key=lambda one: (-search.score(words, search.of_fact(one).found_by), -decay.strength(one, moment.now))
-        )
+        fresh.sort(key=lambda one: (_place(fitting)(one), -decay.strength(one, moment.now)))
         fresh = fresh[:MOST_FACTS]
     return sorted(fresh, key=lambda one: one.created_at)
 
 
-def _fits(words: str, fact: Fact) -> float:
-    return search.score(words, search.of_fact(fact).found_by)
+def _place(fitting: Mapping[str, int]) -> Callable[[Fact], int]:
+    return lambda one: fitting.get(one.id, len(fitting))

@@ -127,7 +127,7 @@ class Minding:
     async def close(self) -> None:
         await asyncio.gather(*self._later)
 
-    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+    def _soon(self, work: Coroutine[Any, Any, object]) -> None:
         async def run() -> None:
             try:
                 await work

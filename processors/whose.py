@@ -15,9 +15,9 @@ _OTHERS_TH = (
 _SELF_EN = r"\b(?:i|i'm|im|i've|me|my|mine|myself|we|we're)\b"
 _OTHERS_EN = (
     r"\b(?:friends?|sons?|daughters?|kids?|child|children|baby|babies|toddler|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?"
-    r"|mother|mom|mum|mommy|mama|father|dad|daddy|papa|parents?|sisters?|brothers?|siblings?|aunt|auntie|uncle|niece|nephew|cousins?"
-    r"|grand(?:ma|pa|mother|father|son|daughter|child|parents?|kids?)|in-laws?|colleagues?|coworkers?|co-workers?|boss|guests?|clients?"
-    r"|customers?|roommate|flatmate|neighbou?rs?|family|someone|somebody|person|people|one of (?:us|them|our|my)|dog|cat|pet"
+    r"|mother|mom|mum|mommy|father|dad|daddy|parents?|sisters?|brothers?|siblings?|aunt|auntie|uncle|niece|nephew|cousins?"
+    r"|grand(?:ma|pa|mother|father|son|daughter|child|parents?|kids?)|in-laws?|colleagues?|co-?workers?|boss|guests?"
+    r"|clients?|customers?|roommate|flatmate|neighbou?rs?|family|someone|somebody|person|people|one of (?:us|them|our|my)|dog|cat|pet"
     r"|he|he's|she|she's|they|they're|him|her|his|their|theirs)\b"
 )
 _MARK = re.compile(
@@ -31,7 +31,7 @@ _IDLE = re.compile(r"(?:\s|และ|กับ|ด้วย|ก็|and|also|too|
 
 def of_speaker(plain: str, at: int) -> bool:
     """Whether the statement whose heart stands at this place of a normalised text is about who wrote it: whoever was
-    named last before it decides, within its own part of the text; where nobody was named, the writer means themselves."""
+    named last before it decides, within its own part of the text; where nobody was named, they mean themselves."""
     end = at
     while True:
         start = max((one.end() for one in _ENDS.finditer(plain, 0, end)), default=0)

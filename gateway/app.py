@@ -61,6 +61,7 @@ async def work(
     from gateway.adapters.terminal import TerminalSender
     from gateway.adapters.web import WebSender
     from gateway.command_menu import CommandMenus
+    from gateway.live import Live
     from gateway.pollers import Offsets, Pollers
     from gateway.probes import Probes
     from gateway.web_log import RedisLog
@@ -72,11 +73,13 @@ async def work(
         inbox = RedisInbox(client, name, lease=lease)
         stack.push_async_callback(inbox.close)
         spending = Spending(clock)
-        manager = memory_of(settings, tenants, redis_url, spending=spending, clock=clock)
+        live = Live(client)
+        manager = memory_of(settings, tenants, redis_url, spending=spending, changed=live.remembered, clock=clock)
         stack.push_async_callback(manager.close)
         senders = senders_of(settings, stack, inbox)
         senders["terminal"] = TerminalSender(client)
         senders["web"] = WebSender(RedisLog(client))
+        stack.push_async_callback(live.close)
         states = ChannelStates(client)
         line, telegram = senders["line"], senders["telegram"]
         assert isinstance(line, LineSender)
@@ -88,6 +91,7 @@ async def work(
             ledger=ledger,
             spending=spending,
             times=times,
+            live=live,
             clock=clock,
         )
         metrics = Metrics()
@@ -120,6 +124,7 @@ async def work(
         )
 
         async def run(stop: asyncio.Event) -> None:
+            live.begin()
             warming = asyncio.create_task(_warm(tenants, senders))
 
             async def after_warming(work: Coroutine[Any, Any, None]) -> None:

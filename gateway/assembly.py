@@ -22,6 +22,7 @@ from memory.keys import DEFAULT_AGENT, understanding_dir
 from memory.redis_client import connect
 
 if TYPE_CHECKING:
+    from gateway.live import Live
     from gateway.media import Fetcher
     from gateway.patience import Holder, Times
     from gateway.spending import Spending
@@ -51,6 +52,7 @@ def memory_config(settings: Settings, redis_url: str | None) -> MemoryConfig:
         openrouter_api_key=settings.openrouter_api_key,
         openrouter_model=settings.openrouter_model,
         openrouter_base_url=settings.openrouter_base_url,
+        embeddings=settings.embeddings,
     )
 
 
@@ -87,9 +89,11 @@ def memory_of(
     redis_url: str | None,
     *,
     spending: Spending | None = None,
+    changed: Callable[[str, str], None] | None = None,
     clock: Clock = utc_now,
 ) -> MemoryManager:
     """Over Redis, or with sessions in this process where no URL is given."""
+    from gateway.meanings import Meanings
     from memory.memory_manager import MemoryManager
     from memory.parts import reader
     from processors.llm import Access
@@ -107,7 +111,13 @@ def memory_of(
         return model, replace(access, purpose="remember")
 
     return MemoryManager(
-        config, rules=rules_of(tenants, config), read_session=reader(model_of), model=model, clock=clock
+        config,
+        rules=rules_of(tenants, config),
+        read_session=reader(model_of),
+        model=model,
+        embeddings=Meanings(settings, tenants),
+        changed=changed,
+        clock=clock,
     )
 
 
@@ -153,12 +163,14 @@ def turn_of(
     ledger: Ledger | None = None,
     spending: Spending | None = None,
     times: Times | None = None,
+    live: Live | None = None,
     clock: Clock = utc_now,
 ) -> Turn:
     from gateway.adapters.line_sender import LineSender
     from gateway.commands import Commands
     from gateway.events import Events
     from gateway.forgetting import Forgetting
+    from gateway.hooks import History, Hooks, installed
     from gateway.linking import Linking
     from gateway.media import Media
     from gateway.members import Members
@@ -218,6 +230,7 @@ def turn_of(
             Commands(manager, Forgetting(manager, inbox, client)),
         ],
         holders=holders,
+        hooks=Hooks(History(manager.transcripts), [*([live] if live else []), *installed()]),
         ledger=ledger,
         reach=reach,
         names=Names(manager, client, line.profile if isinstance(line, LineSender) else None),

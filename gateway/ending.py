@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
 
 from config.tenants import Tenant
 from gateway import record
@@ -38,22 +36,18 @@ class Ending:
         claim: Claim,
         tenant: Tenant,
         messages: Sequence[InboundMessage],
-        said: Sequence[Message],
         event: MemoryEvent | None,
     ) -> None:
         """On disk before the messages leave the inbox. A disk that fails does not hold up the conversation."""
-        ref = claim.ref
-        keeping: list[Any] = [self._transcripts.append(ref, said)]
-        whose = record.owner(ref, messages)
-        if event is not None and whose:
-            kept = [record.with_sources(event, messages)]
-            worth = worth_saving(event, tenant.memory.importance_threshold)
-            keeping.append(self._remember.save(ref.tenant, whose, kept if worth else (), heard=() if worth else kept))
-        for result in await asyncio.gather(*keeping, return_exceptions=True):
-            if isinstance(result, MemoryFault):
-                log.error("not written: %s", result, extra={"conversation": claim.conversation})
-            elif isinstance(result, BaseException):
-                raise result
+        whose = record.owner(claim.ref, messages)
+        if event is None or not whose:
+            return
+        kept = [record.with_sources(event, messages)]
+        worth = worth_saving(event, tenant.memory.importance_threshold)
+        try:
+            await self._remember.save(tenant.id, whose, kept if worth else (), heard=() if worth else kept)
+        except MemoryFault as error:
+            log.error("not written: %s", error, extra={"conversation": claim.conversation})
 
     async def keep_elsewhere(self, claim: Claim, said: Sequence[Message]) -> None:
         """Also under the ids that were merged into the conversation's own."""

@@ -67,6 +67,7 @@ async def door(
     messages at the most while it can't; see SafeInbox for `recent`."""
     from gateway.adapters.web import WebSender
     from gateway.fallback import Fallback
+    from gateway.live import Live
     from gateway.forgetting import Forgetting
     from gateway.routes import api, events, knowledge, memory
     from gateway.routes.auth import Keys
@@ -75,7 +76,9 @@ async def door(
 
     client = inbox_client(settings, redis_url)
     inbox = RedisInbox(client, "serve")
-    manager = memory_of(settings, tenants, redis_url, clock=clock)
+    live = Live(client)
+    live.begin()
+    manager = memory_of(settings, tenants, redis_url, changed=live.remembered, clock=clock)
     metrics = Metrics()
     names, states = BotNames(client, tenants), ChannelStates(client)
     bot_ids, ledger = BotIds(client, tenants), Ledger(client, clock=clock)
@@ -149,6 +152,7 @@ async def door(
     finally:
         stop.set()
         await web.close()
+        await live.close()
         await fallback.close()
         await asyncio.gather(*beside)
         await manager.close()

@@ -22,6 +22,7 @@ from gateway.ending import Ending
 from gateway.errors import InboxUnavailable, SendFault, UnknownTenant
 from gateway.events import Events
 from gateway.homes import Homes
+from gateway.hooks import Exchange, History, Hooks
 from gateway.inbox.base import Claim, Inbox, event_of
 from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
@@ -36,8 +37,9 @@ from gateway.patience import CarryOn, Expired, Holder, Park, Patience, Times
 from gateway.per_tenant import PerTenant
 from gateway.reach import Reach
 from gateway.responder import Question, Responder, access_of
+from gateway.standalone import size_of
 from gateway.texts import Tongue, text
-from memory import context
+from memory.budget import budget
 from memory.memory_manager import MemoryManager
 from memory.models import ShortTermMemory, fresh_start
 from memory.short_term import codec
@@ -82,6 +84,7 @@ class Turn:
         ledger: Ledger | None = None,
         reach: Reach | None = None,
         names: Names | None = None,
+        hooks: Hooks | None = None,
         times: Times = Times(),
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -105,6 +108,7 @@ class Turn:
         self._minding = Minding(manager)
         self._ending = Ending(inbox, manager, clock)
         self._names = names
+        self._hooks = hooks or Hooks(History(manager.transcripts))
         self._homes = Homes(inbox, manager)
         self._enable_memory = enable_memory
         self._clock = clock
@@ -178,10 +182,14 @@ class Turn:
             messages = list(attaching.result())
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
-        await self._ending.keep(claim, tenant, messages, written, event)
+        change = done.change if done else unchanged
+        told = {"answer": outbox.answer, "said": written, "event": event, "state": change(session).state}
+        await asyncio.gather(
+            self._ending.keep(claim, tenant, messages, event),
+            self._hooks.after(_exchange(moment, record.words(messages), **told)),
+        )
         if done and done.forgets_talk:
             await self._ending.keep_elsewhere(claim, written)
-        change = done.change if done else unchanged
         rev = stored.rev if stored else 0
         await self._ending.finish(claim, tenant, session, rev, said, event, change, dead, carry)
         if said:
@@ -247,9 +255,12 @@ class Turn:
             return Answer(text("stale", moment.language))
         messages = await asyncio.shield(attaching)
         minded = Minded()
+        words = asked = record.words(messages)
         if self._enable_memory and moment.agent.conversation_memory:
-            minded = await self._minding.of(moment, record.words(messages), event_of(moment.messages[0]))
-        known = context.build(moment.session, minded.memory, max_recent_messages=2 * tenant.memory.max_turns)
+            asked = await self._responder.standalone(moment, words)
+            minded = await self._minding.of(moment, words, asked, event_of(moment.messages[0]))
+        turns = budget(size_of(moment.agent)).turns(tenant.memory.max_turns)
+        known = await self._hooks.before(_exchange(moment, words, history=2 * turns, memory=minded.memory))
         question = Question(
             tenant=tenant,
             agent=moment.agent,
@@ -261,6 +272,7 @@ class Turn:
             session_id=moment.session.session_id,
             hurried=moment.hurried,
             tools=minded.tools,
+            standalone=asked if asked != words else None,
         )
         target = target_of(last)
         thinking = asyncio.create_task(self._think(tenant, target))
@@ -337,6 +349,18 @@ class Turn:
         except SendFault as error:
             log.warning("no apology: %s", type(error).__name__, extra={"conversation": claim.conversation})
         return outbox
+
+
+def _exchange(moment: Moment, words: str, **known: Any) -> Exchange:
+    return Exchange(
+        id=event_of(moment.messages[0]),
+        ref=moment.ref,
+        channel=moment.last.channel,
+        words=words,
+        session=moment.session,
+        now=moment.now,
+        **known,
+    )
 
 
 def _own_words(message: InboundMessage) -> str:

@@ -13,7 +13,7 @@ from gateway.assembly import Clock
 from gateway.chat import Chat
 from gateway.intake import Intake
 from gateway.routes import chat as chat_routes
-from gateway.routes import checkpoints, conversations, page
+from gateway.routes import checkpoints, conversations, live, page
 from gateway.routes import visitors as visitor_routes
 from gateway.routes.auth import Keys
 from gateway.routes.chat import Callers
@@ -48,6 +48,7 @@ class WebSide:
             visitor_routes.router(visitors, tenants.get, settings.public_url),
             conversations.router(manager, callers, shown, clock),
             checkpoints.router(manager, keys, clock),
+            live.router(self._wire, keys),
             page.router(self.chat, callers, manager, tenants.all, tenants.get),
         ]
 

@@ -28,7 +28,7 @@ from memory.linking import Linking
 from memory.media import MediaFiles
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.openings import Openings
-from memory.protocols import Analyst, Catalog, LongTerm, Sessions, Transcripts
+from memory.protocols import Analyst, Catalog, EmbeddingsOf, LongTerm, Sessions, Transcripts
 from memory.recall.finder import Finder
 from memory.remember import Remember
 from memory.session import append, kept_for, known_ids, note_event, worth_saving
@@ -37,7 +37,6 @@ from memory.talks import Talks
 from processors.models import MemoryEvent, iso
 
 if TYPE_CHECKING:
-    from processors.embeddings import Embeddings
     from processors.openrouter import OpenRouter
 
 log = logging.getLogger(__name__)
@@ -49,7 +48,8 @@ class MemoryManager(Knowing, Linking):
     """With a configuration alone it makes its own stores and processor (`memory.parts`); each can be given.
 
     `rules` gives a tenant's own rules, `read_session` asks a tenant's language model what a session told; `model` is
-    closed with the manager; `clock` gives aware times. No call about a session raises because Redis or the disk is
+    closed with the manager; `changed` hears tenant and user of each write to the files of long-term memory, in the
+    thread that wrote; `clock` gives aware times. No call about a session raises because Redis or the disk is
     away: it goes on with a minimal session, and with what could be read.
     """
 
@@ -65,7 +65,8 @@ class MemoryManager(Knowing, Linking):
         rules: Callable[[str], MemoryRules] | None = None,
         read_session: Reader | None = None,
         model: OpenRouter | None = None,
-        embeddings_of: Callable[[str], Embeddings | None] | None = None,
+        changed: Callable[[str, str], None] | None = None,
+        embeddings: EmbeddingsOf | None = None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._config = config
@@ -75,12 +76,13 @@ class MemoryManager(Knowing, Linking):
         self._processor = processor or parts.make_processor(config, self._model)
         # The gateway's turn uses these side by side.
         self.sessions = sessions or parts.make_sessions(config)
-        self.longterm = longterm or parts.make_longterm(config, self._rules, clock)
+        self.longterm = longterm or parts.make_longterm(config, self._rules, clock, changed)
         self.transcripts = transcripts or parts.make_transcripts(config, clock)
         self.media = MediaFiles(config.media)
         self.conversations = Conversations(config.conversations)
         self.saving = Remember(self.longterm)
-        self.finder = Finder(config.index, embeddings_of or parts.make_embeddings(config))
+        self._embeddings = embeddings or parts.MadeEmbeddings(config)
+        self.finder = Finder(config.index, self._embeddings.of)
         self.knowledge = Knowledge(self.longterm, self.finder)
         self.archive = Archive(config.archive)
         consolidation = Consolidation(
@@ -339,6 +341,7 @@ class MemoryManager(Knowing, Linking):
         if self._catalog is not None:
             await self._catalog.close()
         await self.finder.close()
+        await self._embeddings.close()
         await self.longterm.close()
         await self.sessions.close()
         if self._model is not None:

@@ -39,13 +39,25 @@ def make_sessions(config: MemoryConfig) -> Sessions:
     return RedisSessions(client, cluster=config.redis_cluster, max_conversations=config.max_conversations)
 
 
-def make_longterm(config: MemoryConfig, rules: Callable[[str], MemoryRules], clock: Clock) -> LongTerm:
+def make_longterm(
+    config: MemoryConfig,
+    rules: Callable[[str], MemoryRules],
+    clock: Clock,
+    changed: Callable[[str, str], None] | None = None,
+) -> LongTerm:
+    notes = Notes(config.index)
+
+    def noted(tenant: str, user: str) -> None:
+        notes.note(tenant, user)
+        if changed is not None:
+            changed(tenant, user)
+
     return JsonFiles(
         config.lm_base_path,
         compression=config.lm_compression,
         retention=lambda tenant: rules(tenant).retention,
         clock=clock,
-        noted=Notes(config.index).note,
+        noted=noted,
     )
 
 
@@ -68,18 +80,25 @@ def make_transcripts(config: MemoryConfig, clock: Clock) -> Transcripts:
     return TranscriptFiles(config.transcripts, clock=clock)
 
 
-def make_embeddings(config: MemoryConfig) -> Callable[[str], Embeddings | None]:
+class MadeEmbeddings:
     """For all tenants the same; made when first searched."""
-    made: list[Embeddings | None] = []
 
-    def embeddings_of(tenant: str) -> Embeddings | None:
-        if not made:
+    def __init__(self, config: MemoryConfig) -> None:
+        self._config = config
+        self._made: list[Embeddings | None] = []
+
+    def of(self, tenant: str) -> Embeddings | None:
+        if not self._made:
             from processors.embeddings import make
 
-            made.append(make(config.embeddings, Access(config.openrouter_api_key, config.openrouter_base_url)))
-        return made[0]
+            access = Access(self._config.openrouter_api_key, self._config.openrouter_base_url)
+            self._made.append(make(self._config.embeddings, access))
+        return self._made[0]
 
-    return embeddings_of
+    async def close(self) -> None:
+        for one in self._made:
+            if one is not None:
+                await one.close()
 
 
 def make_model(config: MemoryConfig) -> OpenRouter | None:

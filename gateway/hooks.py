@@ -1,0 +1,118 @@
+"""What is done before the language model is asked, and after the answer went out: the history, and whatever a package
+of somebody else's adds with an entry point of the group `gateway.hooks`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+from gateway.messages import Answer
+from memory import context
+from memory.errors import MemoryFault
+from memory.keys import ConversationRef
+from memory.models import LongTermMemory, Message, ShortTermMemory
+from memory.protocols import Transcripts
+from processors.models import MemoryEvent
+
+log = logging.getLogger(__name__)
+
+GROUP = "gateway.hooks"
+PATIENCE = 2.0  # seconds that one hook may take: a customer waits
+_KNOWN = 10_000  # turns of which it is known that they were told of
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One turn, as hooks see it. What is not known yet is left out."""
+
+    id: str  # of the turn: the same when it is tried again
+    ref: ConversationRef
+    channel: str
+    words: str  # the customer's, "" where there are none to be understood
+    session: ShortTermMemory  # as it was before
+    now: datetime  # aware
+    history: int = 0  # messages of it that the prompt may hold
+    memory: LongTermMemory | None = None
+    answer: Answer | None = None  # its `model` is None where the language model was not asked, or failed
+    said: Sequence[Message] = ()  # the lines of the history that this turn adds: the customer's and the answer's
+    event: MemoryEvent | None = None  # the classification
+    state: str = ""  # the session's after the turn
+
+
+class Hook(Protocol):
+    """Made once a process, by calling what the entry point names without arguments."""
+
+    async def before(self, exchange: Exchange) -> Mapping[str, Any]:
+        """What the model is told: fields of the context (see `memory.context`), over those of earlier hooks."""
+        ...
+
+    async def after(self, exchange: Exchange) -> None:
+        """The turn is over, also when the model failed or nothing could be sent; once a turn, unless the process died
+        in the middle of it. What the turn said is in `said`."""
+        ...
+
+
+class History:
+    """Our own: what was said before is loaded, what is said now is written down, each message once by its id."""
+
+    def __init__(self, transcripts: Transcripts) -> None:
+        self._transcripts = transcripts
+
+    async def before(self, exchange: Exchange) -> Mapping[str, Any]:
+        return context.build(exchange.session, exchange.memory, max_recent_messages=exchange.history)
+
+    async def after(self, exchange: Exchange) -> None:
+        """Raises MemoryFault."""
+        await self._transcripts.append(exchange.ref, exchange.said)
+
+
+class Hooks:
+    """Ours first. Another's that fails or takes too long is passed over: no customer waits for it."""
+
+    def __init__(self, history: Hook, others: Sequence[Hook] = ()) -> None:
+        self._history = history
+        self._others = others
+        self._told: OrderedDict[str, None] = OrderedDict()
+
+    async def before(self, exchange: Exchange) -> dict[str, Any]:
+        known = dict(await self._history.before(exchange))
+        for hook in self._others:
+            known |= await _guarded(hook, lambda hook=hook: hook.before(exchange)) or {}  # type: ignore[misc]
+        return known
+
+    async def after(self, exchange: Exchange) -> None:
+        """A disk that fails does not hold up the conversation."""
+        try:
+            await self._history.after(exchange)
+        except MemoryFault as error:
+            log.error("not written: %s", error, extra={"tenant": exchange.ref.tenant})
+        if exchange.id in self._told:
+            return
+        self._told[exchange.id] = None
+        while len(self._told) > _KNOWN:
+            self._told.popitem(last=False)
+        for hook in self._others:
+            await _guarded(hook, lambda hook=hook: hook.after(exchange))  # type: ignore[misc]
+
+
+async def _guarded(hook: Hook, call: Callable[[], Awaitable[Any]]) -> Any:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await call()
+    except Exception as error:  # noqa: BLE001 - somebody else's code: whatever it is, the customer gets their answer
+        place = "".join(traceback.format_tb(error.__traceback__))  # its own words may quote a customer's
+        log.error("the hook %s failed: %s\n%s", type(hook).__name__, type(error).__name__, place)
+        return None
+
+
+def installed() -> list[Hook]:
+    """Those of the packages that are installed, in the order of their names. One that can't be made stops the start:
+    whoever installed it wants to know."""
+    return [found.load()() for found in sorted(entry_points(group=GROUP), key=lambda one: one.name)]

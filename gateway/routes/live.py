@@ -1,0 +1,176 @@
+"""`/api/v1/live`: what happens now in a tenant, by WebSocket or as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, WebSocket, WebSocketDisconnect
+
+from config.tenants import Tenant
+from gateway.live import KINDS, channel_key
+from gateway.routes.auth import Keys
+from gateway.routes.problems import problems
+from gateway.routes.sse import ALIVE, READ_WITHIN, EventStream, event
+from gateway.web_log import TooSlow
+from gateway.wire import Listener, Wire
+
+WAITING = 500  # events that one reader may be behind
+HEARTBEAT = 15.0  # seconds of silence before a reader hears that we are there
+INTRODUCED_WITHIN = 10.0  # seconds a WebSocket has to say who it is
+
+_POLICY, _TOO_SLOW = 1008, 1013  # WebSocket's codes: not allowed; try again later
+
+EXAMPLE = (
+    'event: message\ndata: {"user_id":"line:U4af…","agent":"default","conversation_id":"main","channel":"line-main",'
+    '"role":"user","message":"สวัสดีค่ะ","message_id":"line-main:01H…","timestamp":"2026-11-28T02:40:00.123Z"}\n\n'
+    'event: takeover\ndata: {"user_id":"line:U4af…","agent":"default","conversation_id":"main","channel":"line-main",'
+    '"by":"human","timestamp":"2026-11-28T02:40:01.456Z"}\n\n'
+)
+
+Kinds = Annotated[
+    list[str] | None, Query(alias="kind", description=f"only these: {', '.join(KINDS)}; may be given more than once")
+]
+
+
+class Reader:
+    """One reader of one tenant, from now on."""
+
+    def __init__(self, wire: Wire, tenant: str, kinds: list[str] | None) -> None:
+        self._wire = wire
+        self._channel = channel_key(tenant)
+        self._kinds = kinds
+        self._listener = Listener(self._hear, lambda: None)
+        self._queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue(WAITING + 1)
+
+    async def __aenter__(self) -> Reader:
+        await self._wire.join(self._channel, self._listener)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._wire.leave(self._channel, self._listener)
+
+    async def next(self) -> dict[str, Any] | None:
+        """`kind` and `data`; None when nothing happened for a while. Raises TooSlow."""
+        try:
+            async with asyncio.timeout(HEARTBEAT):
+                found = await self._queue.get()
+        except TimeoutError:
+            return None
+        if found is None:
+            raise TooSlow
+        return found
+
+    def _hear(self, message: bytes) -> None:
+        told = orjson.loads(message)
+        if self._kinds is not None and told["kind"] not in self._kinds:
+            return
+        if self._queue.qsize() < WAITING:
+            self._queue.put_nowait(told)
+        elif self._queue.qsize() == WAITING:
+            self._queue.put_nowait(None)
+
+
+def router(wire: Wire, keys: Keys) -> APIRouter:
+    routes = APIRouter(tags=["Live"])
+
+    @routes.get(
+        "/api/v1/live",
+        summary="What happens now, as server-sent events",
+        response_class=EventStream,
+        responses=problems(401, 404, 422)
+        | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}}}},
+    )
+    async def stream(kind: Kinds = None, tenant: Tenant = Depends(keys.tenant)) -> EventStream:
+        """`message` (whoever said it), `event` (how it was understood), `memory` (what is known of this user changed)
+        and `takeover` (a person of the shop has the conversation, or the bot again). Nothing is told of before; a
+        reader who does not keep up is dropped. The same by WebSocket at this address."""
+        check(kind)
+        return EventStream(_pieces(Reader(wire, tenant.id, kind)))
+
+    @routes.websocket("/api/v1/live")
+    async def live(socket: WebSocket) -> None:
+        """Who can't set a header, as a browser can't, sends the key in a first message, `{"key": …, "tenant": …}`: in
+        an address it would end up in logs."""
+        query = socket.query_params
+        kinds = query.getlist("kind") or None
+        try:
+            tenant = _tenant(keys, socket, query.get("tenant")) if "authorization" in socket.headers else None
+            await socket.accept()
+            if tenant is None:
+                tenant = await _introduced(keys, socket, query.get("tenant"))
+            check(kinds)
+        except (HTTPException, ValueError, TypeError, TimeoutError) as error:
+            why = str(error.detail) if isinstance(error, HTTPException) else "the first message says who asks"
+            await socket.close(_POLICY, why[:120])
+            return
+        except WebSocketDisconnect:
+            return
+        async with Reader(wire, tenant.id, kinds) as reader:
+            await _send({"kind": "ready", "data": {"tenant": tenant.id}}, socket)
+            sending = asyncio.create_task(_tell(reader, socket))
+            leaving = asyncio.create_task(_left(socket))
+            try:
+                await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (sending, leaving):
+                    task.cancel()
+                await asyncio.gather(sending, leaving, return_exceptions=True)
+
+    return routes
+
+
+def check(kinds: list[str] | None) -> None:
+    if strange := sorted(set(kinds or ()) - set(KINDS)):
+        raise HTTPException(422, f"kind: there is no {strange[0][:40]!r}; there are {', '.join(KINDS)}")
+
+
+async def _pieces(reader: Reader) -> AsyncGenerator[bytes, None]:
+    async with reader:
+        yield ALIVE
+        while True:
+            told = await reader.next()
+            yield ALIVE if told is None else event(told["kind"], told["data"])
+
+
+async def _introduced(keys: Keys, socket: WebSocket, tenant: str | None) -> Tenant:
+    """Raises HTTPException, TimeoutError, ValueError, TypeError."""
+    async with asyncio.timeout(INTRODUCED_WITHIN):
+        first = orjson.loads(await socket.receive_text())
+    if not isinstance(first, dict) or not isinstance(first.get("key"), str):
+        raise ValueError
+    said = first.get("tenant", tenant)
+    if said is not None and not isinstance(said, str):
+        raise TypeError
+    scope = {"type": "http", "headers": [(b"authorization", f"Bearer {first['key']}".encode("utf-8", "replace"))]}
+    return keys.tenant(Request(scope), said)
+
+
+def _tenant(keys: Keys, socket: WebSocket, tenant: str | None) -> Tenant:
+    headers = [(name, value) for name, value in socket.scope["headers"] if name == b"authorization"]
+    return keys.tenant(Request({"type": "http", "headers": headers}), tenant)
+
+
+async def _tell(reader: Reader, socket: WebSocket) -> None:
+    try:
+        while True:
+            told = await reader.next()
+            await _send({"kind": "alive", "data": {}} if told is None else told, socket)
+    except (TooSlow, TimeoutError):
+        await socket.close(_TOO_SLOW, "too slow")
+
+
+async def _send(told: dict[str, Any], socket: WebSocket) -> None:
+    async with asyncio.timeout(READ_WITHIN):
+        await socket.send_text(orjson.dumps(told).decode())
+
+
+async def _left(socket: WebSocket) -> None:
+    try:
+        while True:
+            await socket.receive()
+    except (WebSocketDisconnect, RuntimeError):
+        return
+

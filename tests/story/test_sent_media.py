@@ -96,3 +96,25 @@ async def test_the_terminal_tells_them(tmp_path: Path, redis_url: str) -> None:
     assert line is not None
     shown = render_terminal(line.text, None, False)
     assert shown == f"Behind the shop.\n\nMap ({MAP})\n\nPlan ({PLAN})\n\n[sticker 446/1988]"
+
+
+async def test_a_model_may_show_the_pictures_of_the_shops_answers_that_it_is_told(
+    tmp_path: Path, redis_url: str
+) -> None:
+    menu, other = (
+        "https://static.example.net/menu.png?v=2&w=800",
+        "https://static.example.net/menu.png?v=2&w=800&said=x",
+    )
+    entry = {"questions": ["Can I see the menu?"], "answer": "Here it is.", "media": [{"image": menu, "name": "Menu"}]}
+    async with house(tmp_path, redis_url, {"shop": bakery() | {"faq": [entry]}}, llm_key=LLM_KEY) as home:
+        asked: list[str] = []
+
+        def answers(request: dict[str, Any]) -> str:
+            asked.append(str(request["messages"]))
+            return f"Have a look:\n\n![Menu]({menu})\n\n![Menu]({other})"
+
+        home.llm.answers(answers)
+        await home.line_says(ANN, "I wonder whether there is anything sweet on the menu for my two children tomorrow")
+        await home.quiet()
+        assert on_line(home) == ["Have a look:", menu, f"Menu ({other})"]
+        assert "Picture to show: ![Menu](https://static.example.net/menu.png?v=2&amp;w=800)" in asked[0]

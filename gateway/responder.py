@@ -19,6 +19,7 @@ from gateway.media import TOO_LARGE, UNREAD
 from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, Sticker, Tokens
 from gateway.opening import opening
 from gateway.per_tenant import PerTenant
+from gateway.rendering import literal
 from gateway.scratch import Scratch
 from gateway.texts import Tongue, fresh, text, wordings
 from gateway.tools import CUT, Toolbox, converse
@@ -163,7 +164,7 @@ class Responder:
             knowledge=[
                 (
                     _asked_in(question.language, tenant.faq[hit.index].questions),
-                    tenant.faq[hit.index].answer.within(question.language),
+                    _told(tenant.faq[hit.index], question.language),
                 )
                 for hit in hits
             ],
@@ -237,6 +238,17 @@ def _details(event: MemoryEvent) -> bool:
 def _canned(entry: Faq, language: Tongue) -> Answer:
     media = tuple(map(_attached, entry.media))
     return Answer(entry.answer.within(language), buttons_of(entry.buttons), media=media, by_shop=True)
+
+
+def _told(entry: Faq, language: Tongue) -> str:
+    """The shop's answer as a model is told it: with its pictures, which it may show, and files, which it may link."""
+    lines = [entry.answer.within(language)]
+    for one in map(_attached, entry.media):
+        if isinstance(one, Image):
+            lines.append(f"Picture to show: ![{literal(one.alt)}]({one.url})")
+        elif isinstance(one, File):
+            lines.append(f"File to link: [{literal(one.name or one.url)}]({one.url})")
+    return "\n".join(lines)
 
 
 def _attached(one: Attachment) -> Media:

@@ -44,6 +44,9 @@ class Settings:
     openrouter_api_key: str | None = field(default=None, repr=False)  # None: rules and canned replies answer
     openrouter_base_url: str = field(default="https://openrouter.ai/api/v1", repr=False)
     openrouter_model: str = "openai/gpt-4o-mini"
+    embeddings: str = "local"  # none, local, local-e5, or a model's name at `embeddings_base_url`
+    embeddings_base_url: str | None = field(default=None, repr=False)  # None: where the language model is asked
+    embeddings_api_key: str | None = field(default=None, repr=False)  # None: the language model's, if asked there
     line_api_base: str = field(default="https://api.line.me", repr=False)
     line_data_api_base: str = field(default="https://api-data.line.me", repr=False)
     telegram_api_base: str = field(default="https://api.telegram.org", repr=False)
@@ -85,6 +88,9 @@ class Settings:
             openrouter_api_key=read("OPENROUTER_API_KEY", _key, d.openrouter_api_key),
             openrouter_base_url=read("OPENROUTER_BASE_URL", web_address, d.openrouter_base_url),
             openrouter_model=read("OPENROUTER_MODEL", _word, d.openrouter_model),
+            embeddings=read("EMBEDDINGS", _word, d.embeddings),
+            embeddings_base_url=read("EMBEDDINGS_BASE_URL", web_address, d.embeddings_base_url),
+            embeddings_api_key=read("EMBEDDINGS_API_KEY", _key, d.embeddings_api_key),
             line_api_base=read("LINE_API_BASE", web_address, d.line_api_base),
             line_data_api_base=read("LINE_DATA_API_BASE", web_address, d.line_data_api_base),
             telegram_api_base=read("TELEGRAM_API_BASE", web_address, d.telegram_api_base),

@@ -177,6 +177,7 @@ class _Build:
             "importance_threshold": s.importance_threshold,
             "max_events_per_user": s.lm_max_events,
             "event_retention_days": s.lm_retention_days,
+            "embeddings": s.embeddings,
         }
         _under(data, "memory", memory)
         llm = data.get("llm") or {}

@@ -133,6 +133,13 @@ class Agent(_Model):
     """A speech model, such as `openai/whisper-1`: voice messages are read out to it at llm.base_url. Left out: they are
     kept, but not understood."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    model_size: float | None = Field(default=None, gt=0)
+    """Billions of parameters, where the model's name does not tell: a small model is told less at once."""
+    context_window: int | None = Field(default=None, ge=1024)
+    """Tokens that the model reads and writes in one go, where the built-in table does not know it."""
+    rewrite: Literal["auto", "rules", "model", "off"] = "auto"
+    """How "and the big one?" is turned into what can be looked for: by rules, and for what these leave open by the
+    model: `auto`, if it has 14 billion parameters or more; `rules`, never; `model`, whatever its size."""
     suggestions: Annotated[tuple[Words, ...], OneOrMany] = ()
     """Buttons for a customer to begin with, each a question in the customer's words."""
 

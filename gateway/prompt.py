@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
 
+from gateway.fitting import BETWEEN, Room, chosen, newest
 from gateway.texts import Tongue
+from processors.tokens import MESSAGE
 
 HISTORY_CHARACTERS = 16_000  # of earlier messages in one prompt; the oldest go first
 EVENT_CHARACTERS = 300  # of an important message from earlier
@@ -26,6 +29,10 @@ RULES = (
     "- Be brief and friendly, as in a chat. Don't greet again in the middle of a conversation."
 )
 PROCEDURES = "How the shop does this; keep to it where it fits. Code in it is text, not to be run.\n"
+_FRAME = PROCEDURES + "".join(
+    f"<{tag}>\n\n</{tag}>\n\n"
+    for tag in ("procedures", "customer", "shop_facts", "summary", "events", "memories", "shop_answers")
+)
 _USER_CONTEXT = re.compile(r"\{\{\s*identify_user\.user_context\s*\}\}")
 LANGUAGE: dict[Tongue, str] = {
     "th": "Answer in Thai, politely, with ค่ะ/คะ unless the shop's instructions say otherwise.",
@@ -44,36 +51,132 @@ def build(
     knowledge: Sequence[tuple[str, str]],
     text: str,
     images: Sequence[str] = (),
+    room: Room | None = None,
 ) -> list[dict[str, Any]]:
     """OpenAI chat messages. `now` is the shop's local time with its zone; `context` as get_context_for_llm gives it;
-    `knowledge` holds (question, answer) pairs that may fit; `images` data URIs for a model that can see."""
-    history = _fit(context.get("recent_messages") or ())
+    `knowledge` holds (question, answer) pairs that may fit, the best first; `images` data URIs for a model that can
+    see. With `room` they are never more tokens than the model reads: of earlier messages the oldest go first, of what
+    is remembered what fits least, then of the shop's answers the last, then of the instructions the end. `text` is
+    never cut here: see `Room.own`."""
     told_of = _block("customer", str(context.get("user_context") or ""))
     instructions = _USER_CONTEXT.sub(lambda _: told_of, instructions.strip())
-    fixed = "\n\n".join(filter(None, [RULES, f"Shop: {shop}", instructions]))
-    procedures = context.get("procedures") or ()
-    moment = [
-        f"Local time at the shop: {now:%A %Y-%m-%d %H:%M} ({now.tzname()})",
-        _pause(history, now),
-        _block("came_with", (context.get("session_variables") or {}).get("start")),
-        _block("customer", _json(_facts(context.get("user_attributes") or {}))),
-        _block("summary", context.get("history_summary") or context.get("conversation_summary")),
-        _block("events", "\n".join(_events(context.get("important_events") or (), history, now))),
-        _block("shop_facts", "\n".join(context.get("shop_facts") or ())),
-        PROCEDURES + _block("procedures", "\n---\n".join(procedures)) if procedures else "",
-        _block("shop_answers", "\n".join(f"Q: {q}\nA: {a}" for q, a in knowledge)),
-        LANGUAGE[language],
-    ]
+    fixed = f"{RULES}\n\nShop: {shop}"
+    parts = _Parts.of(context, knowledge, now)
+    if room is not None and not room.fits([f"{fixed}\n\n{instructions}", *parts.said, parts.moment(language), text]):
+        parts, instructions = _cut(parts, room, fixed, instructions, language, text)
     role = "system" if system_role == "system" else "user"
-    messages: list[dict[str, Any]] = [{"role": role, "content": fixed}]
-    messages += [{"role": "assistant" if line["role"] == "bot" else "user", "content": told(line)} for line in history]
-    messages.append({"role": role, "content": "\n\n".join(filter(None, moment))})
+    messages: list[dict[str, Any]] = [{"role": role, "content": "\n\n".join(filter(None, [fixed, instructions]))}]
+    messages += [
+        {"role": "assistant" if line["role"] == "bot" else "user", "content": told(line)} for line in parts.history
+    ]
+    messages.append({"role": role, "content": parts.moment(language)})
     if images:
         seen = [{"type": "image_url", "image_url": {"url": uri}} for uri in images]
         messages.append({"role": "user", "content": [{"type": "text", "text": text}, *seen]})
     else:
         messages.append({"role": "user", "content": text})
     return messages
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What changes from message to message, and can be cut. In `facts` and `memories` what fits the message best comes
+    first, of `events` and `history` the newest comes last."""
+
+    now: datetime
+    history: Sequence[Mapping[str, Any]] = ()
+    came_with: str | None = None
+    procedures: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    shop_facts: Sequence[str] = ()
+    summary: str = ""
+    events: Sequence[str] = ()
+    memories: Sequence[str] = ()
+    answers: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, context: Mapping[str, Any], knowledge: Sequence[tuple[str, str]], now: datetime) -> _Parts:
+        history = _fit(context.get("recent_messages") or ())
+        facts = _facts(context.get("user_attributes") or {})
+        first = [key for key in context.get("relevant_attributes") or () if key in facts]
+        return cls(
+            now=now,
+            history=history,
+            came_with=(context.get("session_variables") or {}).get("start"),
+            procedures=context.get("procedures") or (),
+            facts={key: facts[key] for key in dict.fromkeys([*first, *facts])},
+            shop_facts=context.get("shop_facts") or (),
+            summary=context.get("history_summary") or context.get("conversation_summary") or "",
+            events=_events(context.get("important_events") or (), history, now),
+            memories=_not_told(context.get("memories") or (), history),
+            answers=[f"Q: {q}\nA: {a}" for q, a in knowledge],
+        )
+
+    @property
+    def said(self) -> list[str]:
+        return [told(line) for line in self.history]
+
+    def moment(self, language: Tongue) -> str:
+        blocks = [
+            f"Local time at the shop: {self.now:%A %Y-%m-%d %H:%M} ({self.now.tzname()})",
+            _pause(self.history, self.now),
+            _block("came_with", self.came_with),
+            PROCEDURES + _block("procedures", "\n---\n".join(self.procedures)) if self.procedures else "",
+            _block("customer", _json(self.facts)),
+            _block("shop_facts", "\n".join(self.shop_facts)),
+            _block("summary", self.summary),
+            _block("events", "\n".join(self.events)),
+            _block("memories", "\n".join(self.memories)),
+            _block("shop_answers", "\n".join(self.answers)),
+            LANGUAGE[language],
+        ]
+        return "\n\n".join(filter(None, blocks))
+
+
+def _cut(parts: _Parts, room: Room, fixed: str, instructions: str, language: Tongue, text: str) -> tuple[_Parts, str]:
+    """The parts that fit, and what of the instructions does, which give way last."""
+    budget, count = room.budget, room.count
+    frame = (
+        replace(_Parts(parts.now), came_with=parts.came_with).moment(language)
+        + _FRAME
+        + _pause(parts.history, parts.now)
+    )
+    left = budget.prompt - room.of([f"{fixed}\n\n", frame, text])
+    instructions = room.shorten(instructions, max(0, left))
+    left = max(0, left - count(instructions))
+    remembered: list[tuple[str, int, str]] = [
+        *(("procedures", at, one) for at, one in enumerate(parts.procedures)),
+        *(("facts", at, _json({key: value})) for at, (key, value) in enumerate(parts.facts.items())),
+        *(("shop_facts", at, one) for at, one in enumerate(parts.shop_facts)),
+        *(("memories", at, one) for at, one in enumerate(parts.memories)),
+        ("summary", 0, parts.summary),
+        *(("events", at, parts.events[at]) for at in reversed(range(len(parts.events)))),
+    ]
+    sizes = [count(escape(one)) + BETWEEN for _, _, one in remembered]
+    for_talk = max(min(left, budget.history - count(text)), left - sum(sizes), 0)
+    answers, spent = chosen([count(escape(one)) + BETWEEN for one in parts.answers], for_talk)
+    lines, more = newest([count(one) + MESSAGE for one in parts.said], for_talk - spent)
+    taken, _ = chosen(sizes, left - spent - more)
+    kept: dict[str, list[int]] = {}
+    for name, at, _ in (remembered[one] for one in taken):
+        kept.setdefault(name, []).append(at)
+
+    def of(name: str, texts: Sequence[str]) -> list[str]:
+        return [texts[at] for at in sorted(kept.get(name, ()))]
+
+    facts = list(parts.facts.items())
+    return _Parts(
+        now=parts.now,
+        history=parts.history[len(parts.history) - lines :],
+        came_with=parts.came_with,
+        procedures=of("procedures", parts.procedures),
+        facts=dict(facts[at] for at in sorted(kept.get("facts", ()))),
+        shop_facts=of("shop_facts", parts.shop_facts),
+        summary=parts.summary if "summary" in kept else "",
+        events=of("events", parts.events),
+        memories=of("memories", parts.memories),
+        answers=[parts.answers[at] for at in answers],
+    ), instructions
 
 
 def told(line: Mapping[str, Any]) -> str:
@@ -143,6 +246,12 @@ def _events(events: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, 
             when = _moment(event.get("timestamp"), now)
             out.append((f"{when:%Y-%m-%d} " if when else "") + f"{event.get('event_type')}: {said[:EVENT_CHARACTERS]}")
     return out
+
+
+def _not_told(memories: Sequence[str], history: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What does not stand among the last messages anyway. A memory begins with its day."""
+    told = {line["message"] for line in history}
+    return [one[:EVENT_CHARACTERS] for one in memories if one not in told and one.partition(" ")[2] not in told]
 
 
 def _moment(value: Any, now: datetime) -> datetime | None:

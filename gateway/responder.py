@@ -15,20 +15,25 @@ from gateway import prompt
 from gateway.adapters.base import Watch
 from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
+from gateway.fitting import Room
 from gateway.media import TOO_LARGE, UNREAD
 from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, Sticker, Tokens
+from gateway.moment import Moment
 from gateway.opening import opening
 from gateway.per_tenant import PerTenant
 from gateway.rendering import literal
 from gateway.scratch import Scratch
+from gateway.standalone import Standalone, size_of
 from gateway.texts import Tongue, fresh, text, wordings
 from gateway.tools import CUT, Toolbox, converse
+from memory.budget import budget
 from processors.event_processor import EventProcessor
 from processors.faq import FaqIndex, Match
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.models import EventType, MemoryEvent
 from processors.normalise import normalise
+from processors.tokens import counter
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +86,7 @@ class Question:
     hurried: bool = False  # too many wait: no language model is asked
     images: Sequence[str] = ()  # data URIs, for an agent whose model can see
     tools: Toolbox | None = None
+    standalone: str | None = None  # what a follow-up means in words that can be looked for
     watch: Watch | None = None  # sees the model's answer while it grows
 
     @property
@@ -112,6 +118,7 @@ class Responder:
         self._model = model
         self._processors = processors
         self._scratch = Scratch()
+        self._standalone = Standalone(model)
         self._faq = PerTenant(
             lambda tenant: FaqIndex(
                 [(entry.questions, f"{entry.answer.th or ''} {entry.answer.en or ''}") for entry in tenant.faq],
@@ -123,6 +130,12 @@ class Responder:
         """Whether the shop has an answer of its own that surely fits."""
         match = self._faq.of(tenant).best(words)
         return match is not None and match.sure
+
+    async def standalone(self, moment: Moment, words: str) -> str:
+        """What the message means without the ones before it; see `gateway.standalone`."""
+        session, access = moment.session, access_of(moment.tenant, moment.agent)
+        history = [*session.carried, *session.history]
+        return await self._standalone.of(moment.agent, access, words, history, hurried=moment.hurried)
 
     async def answer(self, question: Question) -> Answer:
         """Never raises for a failing model: then rules answer."""
@@ -147,13 +160,28 @@ class Responder:
                     type(error).__name__,
                     extra={"tenant": tenant.id, "model": access.model},
                 )
+        if question.standalone and (meant := self._meant(question, event, faq)):
+            return meant
         if match is not None and match.score >= LIKELY:
             return _canned(tenant.faq[match.index], language)
         return self._by_rules(question, event, faq, words)
 
+    def _meant(self, question: Question, event: MemoryEvent, faq: FaqIndex) -> Answer | None:
+        """The shop's answer to what a follow-up means, if it is sure and not what was just said."""
+        meant = question.standalone or ""
+        match = faq.best(meant)
+        if match is None or not match.sure or not _for_everybody(event, match, meant):
+            return None
+        answer = _canned(question.tenant.faq[match.index], question.language)
+        said = [line["message"] for line in question.context.get("recent_messages") or () if line["role"] == "bot"]
+        return None if answer.text in said[-_LAST:] else answer
+
     async def _ask(self, question: Question, access: Access, faq: FaqIndex, words: str) -> Answer:
         tenant = question.tenant
-        hits = faq.top(words, 3) if words else []
+        hits = faq.top(question.standalone or words, 3) if words else []
+        size = size_of(question.agent)
+        room = Room(budget(size), counter(size.tokens))
+        own = room.own(question.text)
         messages = prompt.build(
             shop=tenant.name,
             instructions=question.agent.instructions or "",
@@ -168,8 +196,9 @@ class Responder:
                 )
                 for hit in hits
             ],
-            text=question.text,
+            text=own,
             images=question.images,
+            room=room,
         )
         request = ChatRequest(
             messages=messages,
@@ -180,8 +209,9 @@ class Responder:
         completion, actions = await converse(
             *(self._model, request, question.tools, question.agent.max_tool_rounds, question.watch, self._scratch)
         )
+        cut = f"{text('cut', question.language, count=len(own))}\n\n" if own != question.text else ""
         return Answer(
-            completion.text,
+            cut + completion.text,
             model=completion.model,
             provider=completion.provider,
             actions=tuple(actions),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from datetime import date, datetime, tzinfo
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memory.keys import ConversationRef
 from memory.listing import Counts, Kind, Listed, Place, Wanted
 from memory.models import Changes, LongTermMemory, Message, ShortTermMemory
 from processors.models import MemoryEvent
+
+if TYPE_CHECKING:
+    from processors.embeddings import Embeddings
 
 
 class Sessions(Protocol):
@@ -194,6 +197,16 @@ class Transcripts(Protocol):
     async def prune(self, tenant: str, before: datetime) -> int: ...
 
     async def forget(self, tenant: str, user: str) -> int: ...
+
+
+class EmbeddingsOf(Protocol):
+    """Which embeddings a tenant's search goes by."""
+
+    def of(self, tenant: str) -> Embeddings | None:
+        """None: by words alone."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class Analyst(Protocol):

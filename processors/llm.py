@@ -54,7 +54,7 @@ class LLMBadAnswer(LLMError):
         self.text = text
 
 
-PURPOSES = ("answer", "classify", "remember")  # what a language model is asked for
+PURPOSES = ("answer", "classify", "remember", "rewrite")  # what a language model is asked for
 
 
 @dataclass(frozen=True, slots=True)

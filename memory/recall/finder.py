@@ -8,14 +8,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory.recall.entry import Entry, Hit
 from memory.recall.meaning import Meaning, packed
 from memory.recall.ranking import Ranking
 from memory.recall.vector_file import Stored, VectorFile
-from processors.embeddings import Embeddings
 from processors.llm import LLMUnavailable
+
+if TYPE_CHECKING:
+    from processors.embeddings import Embeddings
 
 log = logging.getLogger(__name__)
 

@@ -79,6 +79,7 @@ class TestAGoodFile:
             "max_events_per_user": 1000,
             "event_retention_days": 365,
             "transcript_retention_days": 90,
+            "embeddings": "local",
         }
         assert tenant.behaviour.model_dump() == {
             "debounce_ms": 800,

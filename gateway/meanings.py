@@ -1,0 +1,39 @@
+"""Which embeddings each tenant searches with."""
+
+from __future__ import annotations
+
+from config.settings import Settings
+from config.tenants import Tenants
+from processors.embeddings import LOCAL, LOCAL_E5, NONE, Embeddings, make
+from processors.llm import Access
+
+
+class Meanings:
+    """One object a model and place, shared by the tenants that use it."""
+
+    def __init__(self, settings: Settings, tenants: Tenants) -> None:
+        self._settings = settings
+        self._tenants = tenants
+        self._made: dict[tuple[str, str, str | None], Embeddings | None] = {}
+
+    def of(self, tenant_id: str) -> Embeddings | None:
+        """None: by words alone. A key goes only where it belongs: to the address it was given with."""
+        settings, tenant = self._settings, self._tenants.get(tenant_id)
+        name = tenant.memory.embeddings if tenant else settings.embeddings
+        base, key = settings.openrouter_base_url, settings.openrouter_api_key
+        if name in (NONE, LOCAL, LOCAL_E5):
+            base, key = "", None
+        elif settings.embeddings_base_url is not None:
+            base, key = settings.embeddings_base_url, settings.embeddings_api_key
+        elif tenant is not None:
+            base = tenant.llm.base_url
+            key = tenant.llm.api_key.get_secret_value() if tenant.llm.api_key else None
+        place = (name, base, key)
+        if place not in self._made:
+            self._made[place] = make(name, Access(key, base or Access(None).base_url))
+        return self._made[place]
+
+    async def close(self) -> None:
+        for one in self._made.values():
+            if one is not None:
+                await one.close()

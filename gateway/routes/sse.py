@@ -38,8 +38,11 @@ class EventStream(Response):
         pieces: AsyncGenerator[bytes, None],
         headers: Mapping[str, str] | None = None,
         left: Callable[[], None] = lambda: None,
+        status_code: int = 200,  # where OpenAPI looks for it
     ) -> None:
-        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})})
+        super().__init__(
+            status_code=status_code, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})}
+        )
         del self.headers["content-length"]
         self._pieces = pieces
         self._left = left

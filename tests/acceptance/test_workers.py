@@ -42,6 +42,38 @@ async def test_a_worker_killed_in_mid_turn_is_stood_in_for_within_15_seconds(
         assert await s.line_shows(ANN) == ["echo: is there tea"]
 
 
+async def test_a_worker_killed_while_its_answer_grows_is_stood_in_for_and_the_answer_comes_once(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    text = "The latte has two shots of espresso. " * 40
+
+    async def drafts() -> list[dict[str, Any]]:
+        return list((await s.delivered("telegram"))["drafts"])
+
+    async with stage(tmp_path, redis_url=server.url) as s:
+        _, url = await s.serve()
+        first = await s.worker()
+        await s.script("llm_control", default="Hello!")
+        assert await s.telegram_says(url, telegram_update(55, "hello there my friend", 1)) == 200
+        await until(lambda: s.telegram_shows(55), 60)  # the platform's SDK is loaded
+        await s.script("llm_control", default=text.strip(), pace=0.1)  # 18 seconds
+        assert await s.telegram_says(url, telegram_update(55, "tell me about the latte", 2)) == 200
+        (begun, *_) = await until(drafts)
+        await first.kill()
+        await s.worker()
+
+        async def answered() -> bool:
+            return len(await s.telegram_shows(55)) > 1
+
+        await until(answered, 90)
+        await s.quiet()
+        assert await s.telegram_shows(55) == ["Hello!", text.strip()]
+        numbers = [draft["draft_id"] for draft in await drafts()]
+        assert numbers[0] == begun["draft_id"]
+        assert len(set(numbers)) <= 2, "a turn that is tried again has one draft of its own"
+        assert {draft["after"] for draft in await drafts()} == {1}, "none came after the answer"
+
+
 async def test_a_worker_stopped_past_its_lease_neither_answers_nor_saves_when_it_goes_on(
     tmp_path: Path, server: RedisServer
 ) -> None:

@@ -67,8 +67,8 @@ async def door(
     messages at the most while it can't; see SafeInbox for `recent`."""
     from gateway.adapters.web import WebSender
     from gateway.fallback import Fallback
-    from gateway.live import Live
     from gateway.forgetting import Forgetting
+    from gateway.live import Live
     from gateway.routes import api, events, knowledge, memory
     from gateway.routes.auth import Keys
     from gateway.web_log import LocalLog

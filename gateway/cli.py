@@ -371,6 +371,32 @@ def understanding_train(tenant: str) -> None:
     click.echo(train(_settings(), tenant))
 
 
+@cli.command(epilog=EXAMPLE + "CHAT_CHAT_API_KEY=… chat-chat mcp --tenant demo")
+@click.option("--tenant", help="With the admin key, on stdio: whose memory. Over HTTP the header X-Tenant says it.")
+@click.option("--key", envvar="CHAT_CHAT_API_KEY", help="On stdio: the API key; better given as CHAT_CHAT_API_KEY.")
+@click.option("--http", is_flag=True, help="Over HTTP at /mcp, each request with its key, and not on stdio.")
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=8090, show_default=True, type=click.IntRange(1, 65535))
+@guarded
+def mcp(tenant: str | None, key: str | None, http: bool, host: str, port: int) -> None:
+    """The memory's tools (recall, remember, identify_user) for other programs, over MCP."""
+    try:
+        from gateway import mcp_server
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise Failed("this needs the extra mcp: pip install 'chat-chat[mcp]'") from error
+    if http:
+        in_loop(mcp_server.over_http(_settings(), host, port))
+        return
+    if not key:
+        raise click.UsageError("give the API key as CHAT_CHAT_API_KEY (see `chat-chat mcp --help`)")
+    try:
+        in_loop(mcp_server.over_stdio(_settings(), key, tenant))
+    except ValueError as error:
+        raise Failed(str(error).replace("?tenant=…", "--tenant …")) from error
+
+
 @cli.group("dead-letters")
 def dead_letters() -> None:
     """Messages that could not be handled after every retry."""

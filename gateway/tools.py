@@ -93,10 +93,13 @@ class MemoryTools:
 
     specifications = SPECIFICATIONS
 
-    def __init__(self, manager: MemoryManager, ref: ConversationRef, source: str | None) -> None:
+    def __init__(
+        self, manager: MemoryManager, ref: ConversationRef, source: str | None, *, min_confidence: float = 0.5
+    ) -> None:
         self._manager = manager
         self._ref = ref
         self._source = source
+        self._min_confidence = min_confidence
 
     async def call(self, call: ToolCall) -> str:
         known = {spec["function"]["name"]: spec["function"]["parameters"] for spec in SPECIFICATIONS}
@@ -131,6 +134,7 @@ class MemoryTools:
             _text(given.get("query")),
             memory_type=str(given.get("memory_type", "facts")),
             limit=min(50, max(1, limit)) if isinstance(limit, int) else 10,
+            min_confidence=self._min_confidence,
             agent=agent,
             conversation_id=conversation,
         )

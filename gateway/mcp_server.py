@@ -1,0 +1,181 @@
+"""The memory's tools over the Model Context Protocol, by the official SDK (extra `mcp`), on stdio and over HTTP.
+
+The key fixes the tenant: a shop's own key opens that shop; the admin key opens the one that the operator names, with
+`--tenant` or the header `X-Tenant`. The user is an argument of each call, within that tenant. What is remembered here
+holds for that user alone, as what a model notes down in a chat does.
+"""
+
+from __future__ import annotations
+
+import copy
+from importlib.metadata import version
+from typing import Any
+
+import mcp_types as types
+import orjson
+import uvicorn
+from fastapi import HTTPException
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from config.settings import Settings
+from config.tenants import Tenants
+from gateway.assembly import memory_of
+from gateway.routes.auth import Keys, admin_key
+from gateway.routes.problems import problem
+from gateway.tools import SPECIFICATIONS, MemoryTools
+from memory.errors import MemoryFault
+from memory.keys import ConversationRef, escape
+from memory.memory_manager import MemoryManager
+from processors.llm import ToolCall
+
+TENANT_HEADER = "x-tenant"
+_TENANT = "chat_chat.tenant"  # in the scope of a request: whose tenant its key opens
+_USER = {"type": "string", "minLength": 1, "description": "canonical id: line:U4af…, telegram:12345"}
+_IDENTIFY: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "user": _USER,
+        "channel": {"type": "string", "description": "line, telegram, web, terminal: in place of user, with user_id"},
+        "user_id": {"type": ["string", "integer"], "description": "who that is on the channel"},
+        "display_name": {"type": "string"},
+    },
+}
+
+
+def tools() -> list[types.Tool]:
+    """`recall` and `remember` as the model has them in a chat, with the user; and `identify_user`."""
+    found = []
+    for spec in SPECIFICATIONS:
+        function = copy.deepcopy(spec["function"])
+        schema = function["parameters"]
+        schema["properties"] = {"user": _USER, **schema["properties"]}
+        schema["required"] = ["user", *schema.get("required", ())]
+        if function["name"] == "recall":
+            schema["properties"]["min_confidence"] = {"type": "number", "minimum": 0, "maximum": 1}
+        found.append(types.Tool(name=function["name"], description=function["description"], input_schema=schema))
+    description = "Who somebody is and what is known of them; takes in whoever is new. user_context says it in words."
+    return [*found, types.Tool(name="identify_user", description=description, input_schema=_IDENTIFY)]
+
+
+def server_of(manager: MemoryManager, tenant: str | None = None) -> Server[Any]:
+    """`tenant`: the one of a connection that has no requests of its own; over HTTP each request's key says it."""
+
+    async def listed(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools())
+
+    async def called(
+        context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        shop = context.request.scope[_TENANT] if context.request is not None else tenant
+        if shop is None:
+            return _answer("error: no key has opened a tenant")
+        given = dict(params.arguments or {})
+        if params.name == "identify_user":
+            return await _identify(manager, shop, given)
+        user = given.pop("user", None)
+        if not isinstance(user, str) or ":" not in user:
+            return _answer(f"error: {params.name} needs 'user', a canonical id such as telegram:12345")
+        return _answer(await _call(manager, shop, user, params.name, given))
+
+    return Server("chat-chat", version=version("chat-chat"), on_list_tools=listed, on_call_tool=called)
+
+
+async def over_stdio(settings: Settings, key: str, tenant: str | None) -> None:
+    """Until the other side closes. Raises ValueError for a key that opens nothing."""
+    tenants = _loaded(settings)
+    try:
+        shop = _keys(settings, tenants).tenant(_request(key), tenant)
+    except HTTPException as error:
+        raise ValueError(str(error.detail)) from error
+    manager = memory_of(settings, tenants, settings.redis_url)
+    server = server_of(manager, shop.id)
+    try:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+    finally:
+        await manager.close()
+
+
+async def over_http(settings: Settings, host: str, port: int) -> None:
+    """Serves `/mcp` until it is told to stop."""
+    tenants = _loaded(settings)
+    manager = memory_of(settings, tenants, settings.redis_url)
+    app = server_of(manager).streamable_http_app(stateless_http=True, json_response=True, host=host)
+    guarded = Guard(app, _keys(settings, tenants))
+    config = uvicorn.Config(guarded, host=host, port=port, log_config=None, access_log=False, server_header=False)
+    try:
+        await uvicorn.Server(config).serve()
+    finally:
+        await manager.close()
+
+
+class Guard:
+    """Lets nobody in without a key, and notes whose tenant it opens."""
+
+    def __init__(self, app: ASGIApp, keys: Keys) -> None:
+        self._app = app
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            request = Request(scope)
+            try:
+                tenant = self._keys.tenant(request, request.headers.get(TENANT_HEADER))
+            except HTTPException as error:
+                detail = str(error.detail).replace("?tenant=…", "X-Tenant: …")
+                await problem(error.status_code, detail, dict(error.headers or {}))(scope, receive, send)
+                return
+            scope = {**scope, _TENANT: tenant.id}
+        await self._app(scope, receive, send)
+
+
+async def _call(manager: MemoryManager, tenant: str, user: str, name: str, given: dict[str, Any]) -> str:
+    sure = given.pop("min_confidence", 0.5) if name == "recall" else 0.5
+    if not isinstance(sure, int | float) or isinstance(sure, bool):
+        return "error: min_confidence is a number from 0 to 1"
+    try:
+        escape(user)
+        toolbox = MemoryTools(manager, ConversationRef(tenant, user), "mcp", min_confidence=float(sure))
+        return await toolbox.call(ToolCall("mcp", name, orjson.dumps(given).decode()))
+    except (ValueError, TypeError) as error:
+        return f"error: {error}"
+
+
+async def _identify(manager: MemoryManager, tenant: str, given: dict[str, Any]) -> types.CallToolResult:
+    if strange := sorted(set(given) - set(_IDENTIFY["properties"])):
+        return _answer(f"error: identify_user has no {strange[0][:40]!r}")
+    name = given.pop("display_name", None)
+    trigger = {"user_id": given["user"]} if "user" in given else given
+    try:
+        found = await manager.identify_user(tenant, trigger, display_name=name if isinstance(name, str) else None)
+    except ValueError as error:
+        return _answer(f"error: {error}")
+    except MemoryFault:
+        return _answer("error: the memory can't be reached now")
+    text = types.TextContent(type="text", text=orjson.dumps(found).decode())
+    return types.CallToolResult(content=[text], structured_content=found)
+
+
+def _answer(text: str) -> types.CallToolResult:
+    failed = text.startswith("error: ")
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+
+
+def _loaded(settings: Settings) -> Tenants:
+    tenants = Tenants(settings)
+    tenants.load()
+    return tenants
+
+
+def _keys(settings: Settings, tenants: Tenants) -> Keys:
+    return Keys(admin_key(settings.admin_api_key, settings.data_dir)[0], tenants.all)
+
+
+def _request(key: str) -> Request:
+    header = (b"authorization", f"Bearer {key}".encode("latin-1", "replace"))
+    return Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [header]})

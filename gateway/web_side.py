@@ -13,7 +13,7 @@ from gateway.assembly import Clock
 from gateway.chat import Chat
 from gateway.intake import Intake
 from gateway.routes import chat as chat_routes
-from gateway.routes import checkpoints, conversations, live, page
+from gateway.routes import checkpoints, completions, conversations, live, page
 from gateway.routes import visitors as visitor_routes
 from gateway.routes.auth import Keys
 from gateway.routes.chat import Callers
@@ -49,6 +49,7 @@ class WebSide:
             conversations.router(manager, callers, shown, clock),
             checkpoints.router(manager, keys, clock),
             live.router(self._wire, keys),
+            completions.router(self.chat, callers, keys, clock),
             page.router(self.chat, callers, manager, tenants.all, tenants.get),
         ]
 

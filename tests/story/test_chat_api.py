@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from openai import AsyncOpenAI, NotFoundError, UnprocessableEntityError
 from redis.asyncio import Redis
 
 from tests.house import ADMIN_KEY, LLM_KEY, House, house, shop
@@ -232,7 +233,8 @@ async def test_when_the_client_goes_away_the_model_is_stopped_and_what_was_said_
         heard = asked(home, "go on")[0]
         lines = transcript(tmp_path, "web:ann")
     assert took < 15  # the whole answer would have taken longer
-    assert words.startswith(heard[1]) and 0 < len(heard[1]) < len(words)
+    assert words.startswith(heard[1])
+    assert 0 < len(heard[1]) < len(words)
     assert [line.get("metadata") for line in lines if line["role"] == "bot"] == [{"cut": True}, None]
 
 
@@ -314,3 +316,30 @@ async def test_only_sites_that_a_shop_allows_may_show_its_chat(tmp_path: Path, r
                 asked = {"Origin": origin, "Access-Control-Request-Method": "POST"}
                 async with http.options(f"{home.url}/chat", headers=asked) as answer:
                     assert (answer.status, answer.headers.get("Access-Control-Allow-Origin")) == (204, allowed)
+
+
+async def test_openais_own_client_talks_to_the_bot(tmp_path: Path, redis_url: str) -> None:
+    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: f"answer {len(prompt(request))}")
+        async with AsyncOpenAI(api_key=KEY, base_url=f"{home.url}/v1", max_retries=0) as client:
+            assert [one.id async for one in await client.models.list()] == ["default"]
+            hello: Any = [{"role": "user", "content": "hello"}]
+            first = await client.chat.completions.create(model="default", messages=hello, user="ann")
+            more: Any = [*hello, {"role": "assistant", "content": "?"}, {"role": "user", "content": "again"}]
+            options: Any = {"include_usage": True}
+            stream = await client.chat.completions.create(
+                model="default", messages=more, user="ann", stream=True, stream_options=options
+            )
+            chunks = [one async for one in stream]
+            with pytest.raises(NotFoundError):
+                await client.chat.completions.create(
+                    model="default", messages=hello, user="ann", extra_query={"tenant": "other"}
+                )
+            with pytest.raises(UnprocessableEntityError):
+                await client.chat.completions.create(model="default", messages=more[:2])
+        async with AsyncOpenAI(api_key=ADMIN_KEY, base_url=f"{home.url}/v1", max_retries=0) as client:
+            admins = await client.chat.completions.create(model="shop/default", messages=hello)
+    assert (first.choices[0].message.content, first.choices[0].finish_reason) == ("answer 1", "stop")
+    assert "".join(one.choices[0].delta.content or "" for one in chunks if one.choices) == "answer 3"
+    assert chunks[-1].usage is not None
+    assert admins.choices[0].message.content == "answer 1"

@@ -138,7 +138,8 @@ async def test_checkpoints_are_removed_in_batches(tmp_path: Path, redis_url: str
         await home.quiet()
         _, listed = await ask(home, "GET", POINTS)
         ids = [one["id"] for one in listed["items"][1:]]
-        assert await ask(home, "POST", f"{POINTS}/batch-delete", {"ids": [*ids, "00", "no id"]}) == (200, {"deleted": 2})
+        wanted = {"ids": [*ids, "00", "no id"]}
+        assert await ask(home, "POST", f"{POINTS}/batch-delete", wanted) == (200, {"deleted": 2})
         await post(home, {"message": "four", "conversation_id": "c", "user": "ann"})
         assert asked(home, "four") == [["three", "noted", "four"]]
         assert (await ask(home, "POST", f"{POINTS}/batch-delete", {"ids": 5}))[0] == 422

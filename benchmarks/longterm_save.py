@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from memory.index.notes import Notes
 from memory.long_term.json_files import JsonFiles
 from memory.remember import Remember
 from processors.models import EventType, MemoryEvent
@@ -48,12 +49,13 @@ async def main() -> None:
         for there in (0, 100, 1000):
             store = JsonFiles(Path(folder) / str(there))
             remember = Remember(store)
+            noted = JsonFiles(Path(folder) / str(there), noted=Notes(Path(folder) / "index").note)
 
             async def fresh(user: str, there: int = there, store: JsonFiles = store) -> None:
                 events = [event(f"old{n}") for n in range(there)]
                 await store.save_events(TENANT, user, events, attributes={"preferred_language": "th"})
 
-            for user in ("a", "b", "c", "d"):
+            for user in ("a", "b", "c", "d", "e"):
                 await fresh(user)
             plain = Path(folder) / str(there) / "plain.json"
             plain.write_bytes(json.dumps([event(f"old{n}").model_dump(mode="json") for n in range(there)]).encode())
@@ -73,6 +75,7 @@ async def main() -> None:
             for name, call in {
                 "save_events": lambda n, s=store: s.save_events(TENANT, "a", [event(f"n{n}")]),
                 "remember (attributes, summary)": lambda n, r=remember: r.save(TENANT, "b", [event(f"n{n}")]),
+                "save_events, noted for the lists": lambda n, s=noted: s.save_events(TENANT, "e", [event(f"n{n}")]),
                 "load, nothing new": lambda n, s=store: s.load(TENANT, "c"),
                 "16 saves at once, each": together,
                 "read, parse, rewrite, fsync": lambda n, w=rewrite: asyncio.to_thread(w, n),
@@ -80,6 +83,7 @@ async def main() -> None:
                 share = 16 if call is together else 1
                 rows.setdefault(name, []).append(await milliseconds(ROUNDS // share, call) / share)
             await store.close()
+            await noted.close()
         for name, figures in rows.items():
             print(f"{name:32}" + "".join(f"{figure:9.3f}" for figure in figures))
 

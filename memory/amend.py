@@ -20,6 +20,9 @@ from processors.personal import lasting
 
 SOURCES = "sources"  # in an event's payload: the ids of all messages it was made of, where they are several
 
+_OF_NO_ONE = ("preferred_language", "current_topic")  # what an event may tell that is nobody's in particular
+_NAMED = 3  # characters of a value that can be told from any other word
+
 Change = Callable[[Message], Message | None]
 
 
@@ -90,6 +93,13 @@ def is_of(event: MemoryEvent, message_ids: Collection[str]) -> bool:
     """Whether one of these messages went into the event."""
     sources = event.payload.get(SOURCES) or ()
     return event.event_id in message_ids or any(source in message_ids for source in sources)
+
+
+def told_by(events: Sequence[MemoryEvent]) -> list[str]:
+    """What these events tell of the person, in the words in which an answer may repeat it."""
+    held = [value for event in events for name, value in lasting(event).holds.items() if name not in _OF_NO_ONE]
+    several = [value if isinstance(value, list) else [value] for value in held]
+    return [str(one) for values in several for one in values if len(str(one)) >= _NAMED]
 
 
 def in_longterm(

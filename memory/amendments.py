@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
-from memory import amend
+from memory import amend, unsaid
 from memory.config import MemoryRules
 from memory.errors import SessionConflict
 from memory.keys import ConversationRef
@@ -59,11 +60,31 @@ class Amendments:
 
     async def retract(self, ref: ConversationRef, platform_id: str) -> Message | None:
         """Its writer took a message back: its text goes from the session, the transcript, the events, and from what
-        was made of them (attributes, summary). The line as it was; None: it is not kept.
+        was made of them (attributes, summary), and what the bot's answers repeated of it from the session and the
+        transcript. The line as it was; None: it is not kept.
 
         Raises MemoryFault; to be asked for again then.
         """
+        line = await self.said(ref, platform_id)
+        if line is not None and line["role"] == "user":
+            await self._unsay(ref, line)
         return await self._amend(ref, platform_id, amend.removed, None)
+
+    async def _unsay(self, ref: ConversationRef, line: Message) -> None:
+        """Takes out of the bot's answers in the session what they repeat of the line."""
+        stored = await self._sessions.load(ref)
+        owner = (line.get("metadata") or {}).get("sender") or ref.user
+        memory = await self._longterm.load(ref.tenant, owner)
+        ids = {line["message_id"]} if "message_id" in line else set()
+        told = amend.told_by([event for event in memory.events if amend.is_of(event, ids)] if memory else [])
+
+        def change(answer: Message) -> Message:
+            return unsaid.without(answer, line["message"], told)
+
+        for answer in [*stored.carried, *stored.history] if stored else ():
+            names: Any = (answer.get("metadata") or {}).get("platform_ids")
+            if answer["role"] == "bot" and names and change(answer) != answer:
+                await self._amend(ref, str(names[0]), change, None)
 
     async def _amend(
         self, ref: ConversationRef, platform_id: str, change: amend.Change, event: MemoryEvent | None

@@ -64,6 +64,21 @@ async def test_what_is_taken_back_is_nowhere_and_not_answered(tmp_path: Path, re
         assert sent(home) == 1
 
 
+async def test_the_bots_answers_no_longer_repeat_what_was_taken_back(tmp_path: Path, redis_url: str) -> None:
+    async with house(tmp_path, redis_url, {"shop": open_shop()}, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: "Hello Somchai! I'll call 081-234-5678 when they are ready.")
+        event = home.line.text_event(ANN, "My name is Somchai, my phone is 0812345678, two lattes please")
+        for one in (event, unsend(home, event)):
+            await home.line.deliver(home.line_hook(), one)
+            await home.quiet()
+        kept = "Hello …! I'll call … when they are ready."
+        (session,) = sessions(redis_url).values()
+        assert [line["message"] for line in session["history"]] == [kept]
+        assert kept in kept_under(tmp_path / "data" / "transcripts")
+        everything = kept_under(tmp_path / "data") + json.dumps(session)
+        assert [word for word in ("Somchai", "081-234-5678", "0812345678") if word in everything] == []
+
+
 async def test_what_is_taken_back_before_it_is_answered_is_not_answered(tmp_path: Path, redis_url: str) -> None:
     waits = open_shop(behaviour=FREELY | {"debounce_ms": 500})
     async with house(tmp_path, redis_url, {"shop": waits}) as home:
@@ -182,7 +197,7 @@ async def test_in_a_group_only_who_speaks_to_the_bot_is_heard(tmp_path: Path, re
         await home.quiet()
         await home.line.deliver(home.line_hook(), asks)
         await home.quiet()
-        assert home.line_shows(GROUP) == [f"asked: member {ANN[-4:]}: 🎉 what is open?"]
+        assert home.line_shows(GROUP) == [f"asked: LINE {ANN[1:5]}: 🎉 what is open?"]
         assert "0811111111" not in kept_under(tmp_path / "data")
         quotes = home.line.text_event(BEE, "and tomorrow?", group=GROUP)
         quotes["message"]["quotedMessageId"] = home.line.delivered[GROUP][0].id

@@ -44,7 +44,9 @@ KINDS: dict[Kind, Decision] = {
     Kind.FOLLOW: Decision(_A, "welcomed; reachable again; what came with /start is kept in the session"),
     Kind.UNFOLLOW: Decision(_R, "unreachable from now on: nothing is pushed there, which would cost quota"),
     Kind.EDITED: Decision(_R, "the history has the new text and keeps the old one; answered only if not answered yet"),
-    Kind.UNSEND: Decision(_R, "its text is removed from session, transcript, events, attributes and summary"),
+    Kind.UNSEND: Decision(
+        _R, "its text is removed from session, transcript, events, attributes, summary and the bot's answers"
+    ),
     Kind.OTHER: Decision(_A, "a customer's message of a kind that is new to us: answered, with a wish for words"),
     Kind.NOTICE: Decision(_A, "the bot's own: what staff are told in their chat"),
     Kind.STAFF_REPLY: Decision(_A, "the bot's own: what staff answered, passed on to the customer"),
@@ -205,7 +207,29 @@ member says to the bot there is remembered in the member's own memory, if the pl
 prompt holds nothing of any member's memory. Anonymous admins and people who write as a channel are answered too.
 
 Albums and image sets are one message, in their own order. A forwarded message is answered, but does not count as the
-customer's own words. What a message quotes is given to the model beside it.
+customer's own words. What a message quotes is given to the model beside it. Of a picture, file or recording without
+words nothing is understood or remembered but that it was sent: "[photo]" is our word for it, not the customer's.
+
+LINE does not say in a group's events what its members are called: that is asked for, at most once a member and day, and
+never waited for longer than a second; without a name it is "member" and the end of the id.
+
+**Taken back.** In the bot's answers to the session's messages "…" stands for what they repeat of it: numbers of four
+digits and more, a name or whatever else it told of the person, any run of twelve characters. What stands on the
+customer's screen already is theirs. Once the session has ended the answers stay as they are.
+
+**Buttons.** The agent's `suggestions` are shown with a welcome and where the bot did not understand, not below every
+answer. Presses have a limit of their own beside `rate_limit_per_minute`, just as high: they take nothing from what may
+be typed. The press that fetches an answer that waits is never refused. (LINE's quick replies come as typed words.)
+
+**Pictures.** A model is told the pictures and files of the shop's answers that may fit, and shows one by repeating its
+Markdown. Of what a model writes only pictures at addresses that stand in the shop's answers or instructions, or on
+its `image_hosts`, are shown; others are links.
+
+**Looks.** Telegram gets text with entities. LINE gets plain text, which can be copied, quoted and read aloud, and no
+Flex: headings begin with ■, a table is a line a row. `python -m tests.story.screens answer.md > screens.html` draws
+both.
+
+`python -m tests.story.payloads` sends a body of each kind through the front door and prints what came of it.
 """
 
 

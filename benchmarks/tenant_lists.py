@@ -1,6 +1,6 @@
 """What the lists over a tenant cost: `python -m benchmarks.tenant_lists [--users 10000] [--events 10] [--facts 5]`.
 
-How long the index takes to be made, how long a page of each list takes (median and 99th percentile, each with its total,
+How long the index takes to be made, how long a page of each list takes (median and 99th percentile, with its total,
 as the API asks for it), and how long until a list shows what one person just said.
 """
 

@@ -104,7 +104,7 @@ StickerNumber = Annotated[Identifier, AfterValidator(_sticker_number)]
 EventName = Literal[
     "INQUIRY", "FEEDBACK", "REQUEST", "COMPLAINT", "TRANSACTION", "SUPPORT", "INFORMATION", "GENERIC_EVENT"
 ]
-CommandName = Literal["start", "help", "reset", "language", "mydata", "forget", "link", "human", "bot"]
+CommandName = Literal["start", "help", "reset", "language", "mydata", "forget", "link", "rate", "human", "bot"]
 COMMANDS: tuple[CommandName, ...] = get_args(CommandName)
 CommandWord = Annotated[str | bool, BeforeValidator(_command_word)]
 UserId = Annotated[str, AfterValidator(_user_id)]

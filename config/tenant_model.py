@@ -194,6 +194,8 @@ class Behaviour(_Model):
     """Messages of one person; 0: no limit."""
     human_timeout_min: int = Field(default=120, ge=1, le=10_080)
     """Minutes after which the bot takes a conversation back that staff have not written in."""
+    ask_rating: bool = False
+    """true: customers are offered thumbs up and down when a person's help has ended, and told of the command for it."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Behaviour:

@@ -178,6 +178,7 @@ def turn_of(
     from gateway.patience import Presses, Times
     from gateway.per_tenant import PerTenant
     from gateway.rate_limit import RateLimit
+    from gateway.rating import Rating
     from gateway.reach import Reach
     from gateway.responder import Responder
     from gateway.staff_desk import StaffDesk
@@ -227,6 +228,7 @@ def turn_of(
             *([RateLimit(client)] if client else []),
             Presses(),
             Takeover(desk, processors, responder),
+            Rating(manager),
             Commands(manager, Forgetting(manager, inbox, client)),
         ],
         holders=holders,

@@ -15,6 +15,7 @@ _THAI: dict[str, CommandName] = {
     "ลืม": "forget",
     "เชื่อมต่อ": "link",
     "เชื่อม": "link",
+    "ให้คะแนน": "rate",
     "พนักงาน": "human",
     "บอต": "bot",
     "บอท": "bot",
@@ -28,6 +29,7 @@ DOES: dict[CommandName, dict[Tongue, str]] = {
     "mydata": {"th": "ดูข้อมูลที่เราจำไว้", "en": "show what we remember"},
     "forget": {"th": "ให้เราลืมข้อมูลทั้งหมด", "en": "make us forget everything"},
     "link": {"th": "เชื่อมแชตนี้กับอีกช่องทาง", "en": "link this chat with another app"},
+    "rate": {"th": "บอกว่าคุยกันแล้วเป็นอย่างไร", "en": "say how this chat went"},
     "human": {"th": "คุยกับพนักงาน", "en": "talk to a person"},
     "bot": {"th": "กลับมาคุยกับบอต", "en": "go back to the bot"},
 }
@@ -48,5 +50,7 @@ def listed(tenant: Tenant) -> list[tuple[str, CommandName]]:
     hidden = () if tenant.staff else _WITH_STAFF
     if len({channel.platform for channel in tenant.channels.values()}) < 2:
         hidden = (*hidden, "link")
+    if not tenant.behaviour.ask_rating:
+        hidden = (*hidden, "rate")
     shown = [(tenant.command(name), name) for name in COMMANDS if name not in hidden]
     return [(word, name) for word, name in shown if word is not None]

@@ -15,6 +15,7 @@ from gateway.inbox.base import event_of
 from gateway.messages import Answer, Kind
 from gateway.moment import Change, Done, Moment
 from gateway.per_tenant import PerTenant
+from gateway.rating import asked_for
 from gateway.rendering import literal
 from gateway.responder import Responder
 from gateway.staff_desk import GIVE_BACK, UNHEARD, StaffDesk, customer_of, staff_tongue, undelivered
@@ -136,7 +137,7 @@ class Takeover:
             return Done(Answer(text("bot_here", moment.language)))
         tongue = staff_tongue(moment.tenant)
         await self._tell(moment, f"{_from(moment, tongue)}\n{text('staff_went_back', tongue)}")
-        return Done(Answer(text("bot_back", moment.language)), _returned, silent=False)
+        return Done(_given_back(moment), _returned, silent=False)
 
     async def _tell(self, moment: Moment, markdown: str) -> bool:
         """False: staff can't be told."""
@@ -148,7 +149,7 @@ class Takeover:
     def _from_staff(self, moment: Moment) -> Done:
         message, held = moment.last, in_hand(moment.session, moment.now)
         if GIVE_BACK in message.extra:
-            return Done(Answer(text("bot_back", moment.language)), _returned, silent=False) if held else Done(None)
+            return Done(_given_back(moment), _returned, silent=False) if held else Done(None)
         if UNHEARD in message.extra:
             return _unheard(moment) if held else Done(None)
         return Done(
@@ -162,6 +163,10 @@ class Takeover:
     async def _answered(self, moment: Moment, arrived: bool) -> None:
         if not arrived:
             await self._tell(moment, undelivered(moment))
+
+
+def _given_back(moment: Moment) -> Answer:
+    return Answer(text("bot_back", moment.language), asked_for(moment.tenant))
 
 
 def _unheard(moment: Moment) -> Done:

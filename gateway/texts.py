@@ -91,6 +91,16 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "รหัสเชื่อมต่อขอได้ในแชตส่วนตัวเท่านั้นค่ะ",
         "en": "Please do that in a private chat with me.",
     },
+    "rate_ask": {
+        "th": "คุยกันครั้งนี้เป็นอย่างไรบ้างคะ กดปุ่มด้านล่าง หรือพิมพ์ /{word} 5 ตามด้วยความเห็นได้ค่ะ (1 แย่ ถึง 5 ดีมาก)",
+        "en": "How was this chat? Press a button, or type /{word} 5 and a few words (1 is bad, 5 is great).",
+    },
+    "rated": {"th": "ขอบคุณที่บอกกันนะคะ", "en": "Thank you for telling us!"},
+    "rated_bad": {
+        "th": "ขอโทษด้วยนะคะ ถ้าสะดวก พิมพ์ /{word} 1 ตามด้วยเหตุผลสั้น ๆ ทางร้านจะได้แก้ไขค่ะ",
+        "en": "I'm sorry. If you like, type /{word} 1 and a few words on what went wrong, for the shop to mend.",
+    },
+    "rate_nothing": {"th": "ยังไม่มีบทสนทนาให้ให้คะแนนค่ะ", "en": "There is no chat to rate yet."},
     "unknown_command": {
         "th": "ขอโทษค่ะ ไม่รู้จักคำสั่งนี้ค่ะ",
         "en": "I don't know that command.",

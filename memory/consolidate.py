@@ -9,7 +9,7 @@ from typing import Any
 
 from memory import facts, history, person, procedures
 from memory.canonical import resolved
-from memory.episodes import Episode, made_of
+from memory.episodes import Episode, Feedback, made_of
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact
 from memory.keys import ConversationRef
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 # Tenant, messages, the gist before, what is known by key, language: what it comes to. Never raises for a model.
 Reader = Callable[[str, Sequence[Message], str, Mapping[str, Any], Language | None], Awaitable[Reading]]
 
+FEEDBACK = "feedback"  # in a session's variables: what its person thought of it so far
 MAX_TRIES = 5  # of reading a session that the model could not read
 _LONGEST = 1000  # messages of a session that are read
 
@@ -225,7 +226,7 @@ def _of_a_member(line: Message) -> bool:
 
 
 def _episode(session: ShortTermMemory, messages: Sequence[Message], *, understood: bool) -> Episode:
-    return made_of(
+    episode = made_of(
         session.session_id,
         session.created_at,
         messages,
@@ -234,6 +235,11 @@ def _episode(session: ShortTermMemory, messages: Sequence[Message], *, understoo
         last_intent=session.last_intent,
         understood=understood,
     )
+    try:
+        feedback = Feedback.model_validate(session.variables.get(FEEDBACK))
+    except ValueError:
+        return episode
+    return episode.model_copy(update={"feedback": feedback})
 
 
 def _has_something(session: ShortTermMemory) -> bool:

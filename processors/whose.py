@@ -17,8 +17,8 @@ _OTHERS_EN = (
     r"\b(?:friends?|sons?|daughters?|kids?|child|children|baby|babies|toddler|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[eé]e?"
     r"|mother|mom|mum|mommy|father|dad|daddy|parents?|sisters?|brothers?|siblings?|aunt|auntie|uncle|niece|nephew|cousins?"
     r"|grand(?:ma|pa|mother|father|son|daughter|child|parents?|kids?)|in-laws?|colleagues?|co-?workers?|boss|guests?"
-    r"|clients?|customers?|roommate|flatmate|neighbou?rs?|family|someone|somebody|person|people|one of (?:us|them|our|my)"
-    r"|dog|cat|pet|he|he's|she|she's|they|they're|him|her|his|their|theirs)\b"
+    r"|clients?|customers?|roommate|flatmate|neighbou?rs?|family|someone|somebody|person|people"
+    r"|one of (?:us|them|our|my)|dog|cat|pet|he|he's|she|she's|they|they're|him|her|his|their|theirs)\b"
 )
 _MARK = re.compile(
     rf"(?P<other>(?:{_OTHERS_TH})(?:\s?(?:ของ)?\s?(?:{_SELF_TH}))?|{_OTHERS_EN}(?:'s)?(?: of mine| and (?P<both>i)\b)?)"

@@ -10,7 +10,7 @@
   let frame, unread = 0;
 
   const host = document.createElement("div");
-  const root = host.attachShadow({ mode: "closed" });
+  const root = host.attachShadow({ mode: "open" });
   const button = document.createElement("button");
   const badge = document.createElement("span");
   const set = (element, style) => Object.assign(element.style, style);

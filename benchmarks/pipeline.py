@@ -22,9 +22,8 @@ from typing import Any
 from benchmarks import redis_cost, shop_talk, starting, table
 from benchmarks.house import House, open_house, seed
 from benchmarks.load import Door, acknowledged, acknowledged_at
-from benchmarks.processes import free_port, resident_mb, wait_for_port
+from benchmarks.processes import free_port, in_order, resident_mb, wait_for_port
 from benchmarks.turns import Contestant, compare
-from gateway.cli import in_loop
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -118,7 +117,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="2 seconds each: enough to see that all works")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; may be given again")
     given = parser.parse_args()
-    result = in_loop(measure(2.0 if given.quick else given.seconds, set(given.only or PARTS)))
+    result = in_order(measure(2.0 if given.quick else given.seconds, set(given.only or PARTS)))
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"pipeline-{result['at'].replace(':', '')}.json"
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

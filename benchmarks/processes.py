@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
+
+from gateway.cli import in_loop
+
+R = TypeVar("R")
 
 _TICK = os.sysconf("SC_CLK_TCK")
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def in_order(work: Coroutine[Any, Any, R]) -> R:
+    """Runs a coroutine. When it is asked to end, what it has begun ends with it."""
+
+    async def main() -> R:
+        working = asyncio.current_task()
+        assert working is not None
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, working.cancel)
+        return await work
+
+    try:
+        return in_loop(main())
+    except asyncio.CancelledError:
+        raise SystemExit(128 + signal.SIGTERM) from None
 
 
 class Process:

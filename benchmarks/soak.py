@@ -18,8 +18,7 @@ from benchmarks import shop_talk
 from benchmarks.house import House, open_house
 from benchmarks.http import Client
 from benchmarks.load import Door
-from benchmarks.processes import resident_mb
-from gateway.cli import in_loop
+from benchmarks.processes import in_order, resident_mb
 
 LASTING = ("cc:q:", "cc:c:", "cc:i:", "cc:dead:")
 AT_ONCE = 32
@@ -94,7 +93,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--users", type=int, default=10_000)
     given = parser.parse_args()
-    raise SystemExit(in_loop(soak(given.messages, given.users)))
+    raise SystemExit(in_order(soak(given.messages, given.users)))
 
 
 if __name__ == "__main__":

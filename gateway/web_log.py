@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 KEPT_FOR = 600  # seconds a conversation's log outlives its last entry
 MOST = 2000  # entries of one conversation
+AT_ONCE = 8  # calls to Redis of one process: each takes a connection, and hardly any time
 WAITING = 2 * MOST  # entries that one follower may be behind
 _LOCAL = 1000  # conversations answered from here while Redis is away
 
@@ -72,13 +73,16 @@ class RedisLog:
     def __init__(self, client: Redis) -> None:
         self._redis = client
         self._add = client.register_script(_ADD)
+        self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def add(self, name: str, entry: Entry) -> bool:
         where = [log_key(name), _mark(name, "gone", entry.request)]
-        return bool(await self._add(keys=where, args=[MOST, KEPT_FOR, encode(entry)]))
+        async with self._at_once:
+            return bool(await self._add(keys=where, args=[MOST, KEPT_FOR, encode(entry)]))
 
     async def gone(self, name: str, request: str) -> bool:
-        return bool(await self._redis.exists(_mark(name, "gone", request)))
+        async with self._at_once:
+            return bool(await self._redis.exists(_mark(name, "gone", request)))
 
     async def leave(self, name: str, request: str, here: str) -> None:
         """Notes that nobody waits for this answer any more, unless somebody came back for it after `here`."""

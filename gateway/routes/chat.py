@@ -31,7 +31,7 @@ from gateway.messages import Sticker, Tokens
 from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
 from gateway.routes.problems import problems
-from gateway.routes.sse import ALIVE, EventStream, event
+from gateway.routes.sse import ALIVE, RETRY, EventStream, event
 from gateway.routes.visitors import Visitors, check_origin, web_channel
 from gateway.web_log import Entry, Follower
 from memory.errors import LongTermUnavailable
@@ -39,8 +39,7 @@ from memory.errors import LongTermUnavailable
 CONVERSATION = r"^[A-Za-z0-9_-]{1,128}$"
 
 STREAM = (
-    "retry: 1000\n\n"
-    'id: 1793000300123-0\nevent: delta\ndata: {"text":"At "}\n\n'
+    'retry: 1000\nid: 1793000300123-0\nevent: delta\ndata: {"text":"At "}\n\n'
     'id: 1793000300153-0\nevent: delta\ndata: {"text":"nine."}\n\n'
     "id: 1793000300160-0\nevent: done\n"
     'data: {"conversation_id":"sQ3…","usage":{"prompt_tokens":412,"completion_tokens":4,"total_tokens":416}}\n\n'
@@ -276,13 +275,15 @@ async def find(chat: Chat, caller: Caller, conversation: str, user: str | None) 
 
 
 async def _pieces(follower: Follower, answer: AsyncIterator[Shown | None], talk: Talk) -> AsyncGenerator[bytes, None]:
+    retry = RETRY
     try:
         async for shown in answer:
             if shown is None:
                 yield ALIVE
             else:
                 for piece in told(shown, talk.caller, talk.ref.conversation):
-                    yield piece
+                    yield retry + piece
+                    retry = b""
     finally:
         await follower.__aexit__()
 

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 ABORT = "chat_chat.abort"  # in the scope: ends a connection at once, whatever still waits to be read
 READ_WITHIN = 10.0  # seconds a reader may leave a piece unread
-RETRY = 1000  # milliseconds after which a browser comes back
+RETRY = b"retry: 1000\n"  # milliseconds after which a browser comes back; stands within an event
 
 ALIVE = b": alive\n\n"
 
@@ -69,7 +69,7 @@ class EventStream(Response):
 
     async def _send(self, send: Any) -> None:
         async with aclosing(self._pieces) as pieces:
-            await _within(send, f"retry: {RETRY}\n\n".encode())
+            await _within(send, ALIVE)  # the head is on its way before there is anything to say
             async for piece in pieces:
                 await _within(send, piece)
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -7,7 +7,7 @@
   const say = thai ? { open: "แชตกับร้าน", close: "ปิดแชต" } : { open: "Chat with us", close: "Close the chat" };
   const colour = script.dataset.color || "#0b6e4f";
   const query = new URLSearchParams({ tenant: script.dataset.tenant || "", embed: "1", lang: thai ? "th" : "en" });
-  let frame, unread = 0;
+  let frame, loaded = false, unread = 0;
 
   const host = document.createElement("div");
   const root = host.attachShadow({ mode: "open" });
@@ -43,11 +43,15 @@
     set(host, phone && isOpen() ? { top: "4px", bottom: "auto", right: "4px" } : { top: "auto", bottom: "16px", right: "16px" });
     set(button, phone && isOpen() ? { width: "44px", height: "44px", boxShadow: "none" } : { width: "60px", height: "60px" });
   }
+  function tell() {
+    if (loaded) frame.contentWindow.postMessage({ from: "chat-chat", open: isOpen() }, home);
+  }
   function toggle(open) {
     if (!frame) {
       frame = document.createElement("iframe");
       frame.title = say.open;
       frame.allow = "clipboard-write";
+      frame.addEventListener("load", () => { loaded = true; tell(); });
       frame.src = `${home}/?${query}`;
       set(frame, { position: "fixed", border: "0", boxShadow: "0 8px 40px rgb(0 0 0 / .35)", background: "Canvas", display: "none" });
       root.prepend(frame);
@@ -56,7 +60,7 @@
     if (open) unread = 0;
     place();
     show();
-    frame.contentWindow?.postMessage({ from: "chat-chat", open }, home);
+    tell();
     (open ? frame : button).focus();
   }
   button.addEventListener("click", () => toggle(!isOpen()));

@@ -299,9 +299,11 @@ def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str
     name = shop.id if shop else "demo"
     where = f"http://{host}:{port}"
     model = settings.openrouter_model if settings.openrouter_api_key else "no LLM key: FAQ and rules answer"
+    web = any(channel.platform == "web" for one in tenants.all() for channel in one.channels.values())
+    terminal = f"another terminal:  .venv/bin/chat-chat chat --tenant {name}"
     lines = [
         f"chat-chat is ready on {where} with {len(tenants.all())} tenant(s); {model}.",
-        f"1. Talk to the bot here, in another terminal:  .venv/bin/chat-chat chat --tenant {name}",
+        f"1. Talk to the bot in a browser at {where}/ or in {terminal}" if web else f"1. Talk to the bot in {terminal}",
         f"2. Make it yours: edit {settings.config_dir / 'tenants' / f'{name}.yaml'}; saved changes count at once.",
         "3. Connect LINE or Telegram as that file says, then:  .venv/bin/chat-chat webhooks set",
     ]

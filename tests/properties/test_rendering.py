@@ -23,6 +23,7 @@ from gateway.rendering import (
     truncate_graphemes,
     utf16_len,
 )
+from gateway.rendering.growing import so_far
 
 relaxed = settings(deadline=None)  # the machine may be busy
 
@@ -106,6 +107,16 @@ def letters(text: str) -> Counter[str]:
 
 def graphemes(text: str) -> Counter[str]:
     return Counter(cluster for cluster in regex.findall(r"\X", text) if not cluster.isspace())
+
+
+@relaxed
+@given(markdown, st.integers(0, 400))
+def test_an_answer_that_is_not_whole_yet_shows_no_letter_that_was_not_written(source: str, end: int) -> None:
+    for piece in render_telegram(so_far(source[:end])):
+        assert 0 < utf16_len(piece.text) <= 4096
+        for entity in piece.entities:
+            sliced(piece, entity)
+        assert Counter(regex.findall(r"\p{L}", piece.text)) <= Counter(regex.findall(r"\p{L}", source[:end]))
 
 
 @relaxed

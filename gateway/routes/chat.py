@@ -225,7 +225,10 @@ def router(chat: Chat, callers: Callers) -> APIRouter:
         if rest:
             return await resumed(chat, caller, conversation_id, user, last_event_id or "")
         talk = await find(chat, caller, conversation_id, user)
-        return EventStream(_followed(chat, talk, last_event_id), {"X-Conversation-Id": conversation_id})
+        follower = await chat.follower(talk).__aenter__()
+        first = await chat.after(follower, last_event_id) if last_event_id else []
+        headers = {"X-Conversation-Id": conversation_id}
+        return EventStream(_followed(follower, talk, first), headers, ended=follower.__aexit__)
 
     return routes
 
@@ -240,8 +243,8 @@ async def streamed(does: Routes, talk: Talk, message: str, headers: dict[str, st
     except BaseException:
         await follower.__aexit__()
         raise
-    pieces = _pieces(follower, does.chat.answer(follower, talk, request), talk)
-    return EventStream(pieces, headers, lambda: does.chat.gone(talk, request))
+    pieces = _pieces(does.chat.answer(follower, talk, request), talk)
+    return EventStream(pieces, headers, lambda: does.chat.gone(talk, request), follower.__aexit__)
 
 
 async def resumed(chat: Chat, caller: Caller, conversation: str, user: str | None, last_id: str) -> Response:
@@ -262,7 +265,7 @@ async def resumed(chat: Chat, caller: Caller, conversation: str, user: str | Non
     request, answer = found
     here = await chat.stay(talk, request)
     headers = {"X-Conversation-Id": talk.ref.conversation}
-    return EventStream(_pieces(follower, answer, talk), headers, lambda: chat.gone(talk, request, here))
+    return EventStream(_pieces(answer, talk), headers, lambda: chat.gone(talk, request, here), follower.__aexit__)
 
 
 async def find(chat: Chat, caller: Caller, conversation: str, user: str | None) -> Talk:
@@ -274,40 +277,35 @@ async def find(chat: Chat, caller: Caller, conversation: str, user: str | None) 
         raise unavailable() from None
 
 
-async def _pieces(follower: Follower, answer: AsyncIterator[Shown | None], talk: Talk) -> AsyncGenerator[bytes, None]:
+async def _pieces(answer: AsyncIterator[Shown | None], talk: Talk) -> AsyncGenerator[bytes, None]:
     retry = RETRY
-    try:
-        async for shown in answer:
-            if shown is None:
-                yield ALIVE
-            else:
-                for piece in told(shown, talk.caller, talk.ref.conversation):
-                    yield retry + piece
-                    retry = b""
-    finally:
-        await follower.__aexit__()
+    async for shown in answer:
+        if shown is None:
+            yield ALIVE
+            continue
+        for piece in told(shown, talk.caller, talk.ref.conversation):
+            yield retry + piece
+            retry = b""
 
 
-async def _followed(chat: Chat, talk: Talk, last_id: str | None) -> AsyncGenerator[bytes, None]:
-    async with chat.follower(talk) as follower:
-        first = await chat.after(follower, last_id) if last_id else []
-        while True:
-            found = first.pop(0) if first else await follower.next(HEARTBEAT)
-            if found is None:
-                yield ALIVE
-                continue
-            entry_id, entry = found
-            data: dict[str, Any] = {"request": entry.request}
-            match entry.kind:
-                case "said" | "told":
-                    data["text"] = text_of(entry)
-                case "delta":
-                    data |= {"text": entry.text} | ({"replace": True} if entry.anew else {})
-                case "done":
-                    data |= {"text": text_of(entry), "usage": usage(entry.tokens)} | extras(talk.caller, entry)
-                case "error":
-                    data |= failed(entry.status)
-            yield event(entry.kind, data, entry_id)
+async def _followed(follower: Follower, talk: Talk, first: list[tuple[str, Entry]]) -> AsyncGenerator[bytes, None]:
+    while True:
+        found = first.pop(0) if first else await follower.next(HEARTBEAT)
+        if found is None:
+            yield ALIVE
+            continue
+        entry_id, entry = found
+        data: dict[str, Any] = {"request": entry.request}
+        match entry.kind:
+            case "said" | "told":
+                data["text"] = text_of(entry)
+            case "delta":
+                data |= {"text": entry.text} | ({"replace": True} if entry.anew else {})
+            case "done":
+                data |= {"text": text_of(entry), "usage": usage(entry.tokens)} | extras(talk.caller, entry)
+            case "error":
+                data |= failed(entry.status)
+        yield event(entry.kind, data, entry_id)
 
 
 def told(shown: Shown, caller: Caller, conversation: str) -> list[bytes]:

@@ -154,7 +154,7 @@ def router(manager: MemoryManager, keys: Keys, clock: Callable[[], datetime]) ->
                 id=secrets.token_urlsafe(18),
                 user=point.ref.user,
                 owner=keys.owner(request),
-                name=_words(point)[:60],
+                name=_point(point).said[:60],
                 created_at=now,
                 used_at=now,
                 agent=point.ref.agent,

@@ -143,7 +143,7 @@ def router(chat: Chat, callers: Callers, keys: Keys, clock: Callable[[], datetim
                 raise
             counts = asked.stream_options is not None and asked.stream_options.include_usage
             pieces = _pieces(chat, follower, talk, told, frame, counts)
-            return EventStream(pieces, headers, lambda: chat.gone(talk, told))
+            return EventStream(pieces, headers, lambda: chat.gone(talk, told), follower.__aexit__)
         entry = await does.whole(talk, said)
         choice = {
             "index": 0,
@@ -165,23 +165,20 @@ async def _pieces(
         data = frame | {"object": "chat.completion.chunk", "choices": [] if delta is None else [choice]} | more
         return b"data: " + orjson.dumps(data) + b"\n\n"
 
-    try:
-        yield chunk({"role": "assistant", "content": ""})
-        async for shown in chat.answer(follower, talk, request):
-            if shown is None:
-                yield ALIVE
-            elif shown.kind == "delta":
-                # OpenAI's form knows no taking back: what replaces earlier words comes behind them.
-                yield chunk({"content": f"\n\n{shown.text}" if shown.anew else shown.text})
-            elif shown.kind == "done" and shown.entry is not None:
-                yield chunk({}, "stop")
-                if counts:
-                    yield chunk(None, usage=usage(shown.entry.tokens))
-            else:
-                yield b"data: " + orjson.dumps({"error": _error(shown)}) + b"\n\n"
-        yield b"data: [DONE]\n\n"
-    finally:
-        await follower.__aexit__()
+    yield chunk({"role": "assistant", "content": ""})
+    async for shown in chat.answer(follower, talk, request):
+        if shown is None:
+            yield ALIVE
+        elif shown.kind == "delta":
+            # OpenAI's form knows no taking back: what replaces earlier words comes behind them.
+            yield chunk({"content": f"\n\n{shown.text}" if shown.anew else shown.text})
+        elif shown.kind == "done" and shown.entry is not None:
+            yield chunk({}, "stop")
+            if counts:
+                yield chunk(None, usage=usage(shown.entry.tokens))
+        else:
+            yield b"data: " + orjson.dumps({"error": _error(shown)}) + b"\n\n"
+    yield b"data: [DONE]\n\n"
 
 
 def _error(shown: Shown) -> dict[str, Any]:

@@ -88,7 +88,8 @@ def router(wire: Wire, keys: Keys) -> APIRouter:
         and `takeover` (a person of the shop has the conversation, or the bot again). Nothing is told of before; a
         reader who does not keep up is dropped. The same by WebSocket at this address."""
         check(kind)
-        return EventStream(_pieces(Reader(wire, tenant.id, kind)))
+        reader = await Reader(wire, tenant.id, kind).__aenter__()
+        return EventStream(_pieces(reader), ended=reader.__aexit__)
 
     @routes.websocket("/api/v1/live")
     async def live(socket: WebSocket) -> None:
@@ -128,11 +129,9 @@ def check(kinds: list[str] | None) -> None:
 
 
 async def _pieces(reader: Reader) -> AsyncGenerator[bytes, None]:
-    async with reader:
-        yield ALIVE
-        while True:
-            told = await reader.next()
-            yield ALIVE if told is None else event(told["kind"], told["data"])
+    while True:
+        told = await reader.next()
+        yield ALIVE if told is None else event(told["kind"], told["data"])
 
 
 async def _introduced(keys: Keys, socket: WebSocket, tenant: str | None) -> Tenant:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -29,7 +29,8 @@ def event(name: str, data: Any, event_id: str = "") -> bytes:
 
 
 class EventStream(Response):
-    """Sends what `pieces` gives; `left` is called when the reader goes before the end, and not when we end."""
+    """Sends what `pieces` gives; `left` is called when the reader goes before the end, and not when we end; `ended`
+    when it is over in whatever way, also before the first piece was asked for."""
 
     media_type = "text/event-stream"
 
@@ -38,6 +39,7 @@ class EventStream(Response):
         pieces: AsyncGenerator[bytes, None],
         headers: Mapping[str, str] | None = None,
         left: Callable[[], None] = lambda: None,
+        ended: Callable[[], Awaitable[None]] | None = None,
         status_code: int = 200,  # where OpenAPI looks for it
     ) -> None:
         super().__init__(
@@ -46,8 +48,16 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._pieces = pieces
         self._left = left
+        self._ended = ended
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await self._stream(scope, receive, send)
+        finally:
+            if self._ended is not None:
+                await self._ended()
+
+    async def _stream(self, scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         sending = asyncio.create_task(self._send(send))
         leaving = asyncio.create_task(_disconnected(receive))

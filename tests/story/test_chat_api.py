@@ -343,3 +343,13 @@ async def test_openais_own_client_talks_to_the_bot(tmp_path: Path, redis_url: st
     assert "".join(one.choices[0].delta.content or "" for one in chunks if one.choices) == "answer 3"
     assert chunks[-1].usage is not None
     assert admins.choices[0].message.content == "answer 1"
+
+
+async def test_while_redis_is_away_the_answer_comes_from_here(tmp_path: Path) -> None:
+    """The address leads to no server."""
+    async with web_house(tmp_path, f"unix://{tmp_path}/nobody.sock") as home:
+        status, answer = await post(home, {"message": "What time do you open?", "user": "ann"})
+        assert (status, answer["reply"]) == (200, "At **nine**.")
+        async with streaming(home, {"message": "What time do you open?", "user": "bee"}) as stream:
+            events = await stream.all()
+    assert (said(events), events[-1][0]) == ("At **nine**.", "done")

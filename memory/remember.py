@@ -12,6 +12,7 @@ from memory.errors import LongTermUnavailable
 from memory.facts import Fact
 from memory.models import Changes, LongTermMemory
 from memory.protocols import LongTerm
+from memory.removal import in_parts
 from processors.models import Language, MemoryEvent
 from processors.personal import lasting
 
@@ -63,9 +64,13 @@ class Remember:
         if waiting:
             self._pending[key] = waiting
         whose = await canonical(self._longterm, tenant, user)
-        changed = await self._longterm.rewrite(
-            tenant, whose, lambda memory: amend.in_longterm(memory, message_ids, instead, keep_gist=keep_gist)
-        )
+
+        def amended(memory: LongTermMemory) -> LongTermMemory:
+            """Also in what came with merged ids, which parting would give back."""
+            after = amend.in_longterm(memory, message_ids, instead, keep_gist=keep_gist)
+            return in_parts(after, lambda part: amend.in_longterm(part, message_ids, None, keep_gist=keep_gist))
+
+        changed = await self._longterm.rewrite(tenant, whose, amended)
         if instead is not None and not changed:
             await self.save(tenant, user, [instead])
 

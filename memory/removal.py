@@ -40,7 +40,7 @@ def without_episodes(memory: LongTermMemory, ids: Collection[str]) -> LongTermMe
     """The very same where it has none of them."""
     left = [one for one in memory.episodes if one.id not in ids]
     after = memory if len(left) == len(memory.episodes) else memory.model_copy(update={"episodes": left})
-    return _in_parts(after, lambda part: without_episodes(part, ids))
+    return in_parts(after, lambda part: without_episodes(part, ids))
 
 
 def _without(
@@ -63,10 +63,10 @@ def _without(
         there = {one.id for one in known} if everything else with_history(known, ids | there)
         return _without(part, [one for one in known if one.id in there], now, everything=everything)
 
-    return _in_parts(after, copies)
+    return in_parts(after, copies)
 
 
-def _in_parts(memory: LongTermMemory, change: Callable[[LongTermMemory], LongTermMemory]) -> LongTermMemory:
+def in_parts(memory: LongTermMemory, change: Callable[[LongTermMemory], LongTermMemory]) -> LongTermMemory:
     """With the same done to what came from each id that was merged into this one, and into that one before."""
     person = memory.person
     if person is None or not person.parts:

@@ -469,3 +469,16 @@ async def test_a_fact_that_was_written_while_two_ids_became_one_is_in_one_of_the
     await manager.link_users(SHOP, "telegram:7", HER)
     await manager.remember(SHOP, "telegram:7", key="color", value="blue")
     assert sorted((await manager.recall(SHOP, HER)).splitlines()) == ["color = blue", "size = M"]
+
+
+async def test_a_message_taken_back_after_the_link_is_gone_under_every_id(
+    manager: MemoryManager, tmp_path: Path
+) -> None:
+    about = {"message_id": "t1", "platform_id": "77"}
+    await manager.add_message_to_context(SHOP, "telegram:7", "my name is Mallow and i live in Trang", metadata=about)
+    await manager.link_users(SHOP, "telegram:7", HER)
+    assert await manager.retract(ConversationRef(SHOP, HER), "77") is not None
+    left = "".join(one.read_text("utf-8") for one in tmp_path.rglob("*.json*"))
+    assert "Mallow" not in left
+    session = await manager.get_or_create_session_context(SHOP, HER)
+    assert session.history == []

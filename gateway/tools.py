@@ -256,17 +256,21 @@ async def _asked(model: ChatModel, request: ChatRequest, watch: Watch | None) ->
 
 
 async def _heard(model: ChatModel, request: ChatRequest, watch: Watch, said: list[str]) -> Completion:
+    whole: Completion | None = None
     try:
         async for piece in model.stream(request):
             if isinstance(piece, Completion):
-                return piece
-            said.append(piece)
-            watch.grew("".join(said))
+                whole = piece
+            else:
+                said.append(piece)
+                watch.grew("".join(said))
+        if whole is None:
+            raise LLMUnavailable("the language model's answer is not whole")
     except LLMError:
         if said:
             watch.grew("")  # somebody else answers
         raise
-    raise LLMUnavailable("the language model's answer is not whole")
+    return whole
 
 
 def _text(value: Any) -> str | None:

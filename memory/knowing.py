@@ -111,7 +111,7 @@ class Knowing:
             after = facts.upserted(session.facts, done[-1].changed)
             return session if after == session.facts else session.model_copy(update={"facts": after})
 
-        await self._change(ref, change)
+        await self._change(ref._replace(user=await self.knowledge.canonical(ref.tenant, ref.user)), change)
         return done[-1]
 
     async def search(
@@ -261,8 +261,9 @@ class Knowing:
         return await imported(self.longterm, self.transcripts, self.archive, tenant_id, value, self._clock())
 
     async def _session_facts(self, ref: ConversationRef) -> list[Fact]:
+        user = await self.knowledge.canonical(ref.tenant, ref.user)
         try:
-            session = await self.sessions.load(ref)
+            session = await self.sessions.load(ref._replace(user=user))
         except SessionsUnavailable:
             return []
         return session.facts if session is not None and not session.expired(self._clock()) else []

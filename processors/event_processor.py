@@ -199,7 +199,9 @@ class EventProcessor:
         if self._corrected is not None and (said := self._corrected.of(message)) is not None:
             kind = said.event_type
             importance = score(kind, verdict.found) if said.importance is None else said.importance
-            return Understood(kind, importance, 1.0, "rules", replace(verdict, rule=f"{kind}: corrected"), True)
+            return Understood(
+                kind, importance, 1.0, "rules", replace(verdict, event_type=kind, strongest="corrected"), True
+            )
         if not verdict.own and message.strip() and (classifier := await self._local()) is not None:
             guess = classifier.guess(message)
             return Understood(guess.event_type, guess.importance, guess.confidence, "local", verdict)

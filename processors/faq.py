@@ -25,6 +25,13 @@ _PIECE = re.compile(r"[ก-๎]{2,}|[a-z0-9]{2,}")
 _DEEP = 300  # characters: a longer text asks more than one thing, and no question of a list is that long
 
 
+_HALF_OF_IT = 0.49  # the score of an entry that leaves out what was asked: offered, never sent as it stands
+# A question stands by itself; over the text as it was written.
+_CLAUSES = re.compile(r"[!.,\n]+\s*|(?<=\?)\s*|(?<=ค่ะ)\s+|(?<=ครับ)\s+")
+_ASKS = re.compile(
+    r"\?|ไหม|กี่|อะไร|ยังไง|เท่าไหร่|ที่ไหน|ตรงไหน|เมื่อไหร่|หรือยัง"
+    r"|^\W*(?:what|when|where|which|who|how|do|does|is|are|can|could|will|would|may)\b"
+)
 _PLACES = {"#where", "#help"}  # "where do I return it": what is said of returning it tells that too
 _SAME_MEANING = 0.55  # cosine of two sentences from which they are about the same; unrelated ones lie at 0.1
 _BY_MEANING = 0.55  # the score of an entry that only its meaning speaks for: shown or offered, never sent as it stands
@@ -80,14 +87,25 @@ class FaqIndex:
 
     def best(self, text: str) -> Match | None:
         """The best entry, None where nothing fits. `sure` also asks that no other entry fits about as well."""
+        first = self._best(text)
+        if first is None or not first.sure:
+            # "I just moved here, how do I find you?": what is told before a question hides it.
+            asked = [clause for clause in _CLAUSES.split(text[:_DEEP]) if clause and _ASKS.search(normalise(clause))]
+            if len(asked) == 1 and asked[0] != text:
+                of_clause = self._best(asked[0])
+                if of_clause is not None and of_clause.sure and not self._leaves_out(of_clause.index, text):
+                    return of_clause
+        return first
+
+    def _best(self, text: str) -> Match | None:
         found = self.top(text, 2)
         if not found:
             return None
         first = found[0]
         if len(found) > 1 and first.score < 0.9 and found[1].score > 0.9 * first.score:
             return Match(first.index, first.score, sure=False)
-        if first.sure and first.score < 0.95 and self._leaves_out(first.index, text):
-            return Match(first.index, first.score, sure=False)
+        if first.score < 0.95 and self._leaves_out(first.index, text):
+            return Match(first.index, min(first.score, _HALF_OF_IT), sure=False)
         return first
 
     def _leaves_out(self, index: int, text: str) -> bool:

@@ -160,7 +160,7 @@ def _seen(examples: Sequence[Example], rules: Rules | None = None) -> list[_Seen
         kept = {t: {n: w for n, w in names.items() if fired[t, n] > 1} for t, names in found.items()}
         scores = scores_of({t: names for t, names in kept.items() if names}, plain)
         told = signs(plain, detect(example.text), scores, marks)
-        out.append(_Seen(plain, told, reckoned(Found(plain, marks, scores))))
+        out.append(_Seen(plain, told, list(map(reckoned(Found(plain, marks, scores)), range(len(TYPES))))))
     return out
 
 
@@ -183,7 +183,7 @@ def _wording_rows(seen: Sequence[_Seen]) -> tuple[dict[str, float], Any]:
     rows: Any = np.zeros((len(seen), len(vocabulary) + len(NAMES)), np.float32)
     for at, (each, one) in enumerate(zip(found, seen, strict=True)):
         known = [place[group] for group in each if group in place]
-        rows[at, known] = heavy[known] / math.sqrt(len(each) or 1)
+        rows[at, known] = heavy[known] * wording.weight(one.plain)
         rows[at, len(vocabulary) :] = one.signs
     return vocabulary, rows
 
@@ -240,7 +240,7 @@ class _Table:
         band_temperature = _temperature(by_band[judged], self._bands[:count][judged])
         shares, told = probabilities(scores / temperature), probabilities(by_band / band_temperature)
         found = [
-            likely_band(s.tolist(), b.tolist(), r, u)
+            likely_band(s.tolist(), b.tolist(), r.__getitem__, u)
             for s, b, r, u in zip(shares, told, self._reckoned[:count], usual, strict=True)
         ]
         return Measured(shares, np.array(found), temperature, band_temperature)

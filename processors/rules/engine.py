@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,11 +22,12 @@ from processors.language import detect
 from processors.models import EventType
 from processors.normalise import SCANNED, normalise, words_apart
 from processors.rules.importance import Found, score
+from processors.rules.patterns import Patterns
 from processors.rules.signs import TYPES, signs
-from processors.rules.wording import BAND_STARTS, BANDS, Wording, default_wording, likely_band
+from processors.rules.wording import BAND_STARTS, BANDS, default_wording, likely_band
 
 _HERE = Path(__file__).parent
-_FILES = ("th.yaml", "en.yaml")
+_FILES = ("th.yaml", "en.yaml", "romanised.yaml")
 _OWN = 8.0  # a tenant's own keyword decides, whatever else stands in the message
 _REPEATED = 0.4  # what a further hit of a type adds, of its weight: many weak words shouldn't drown one strong
 # Where two types are equally likely, the one that costs the shop most if missed.
@@ -49,12 +50,20 @@ class Verdict:
 
     event_type: EventType
     importance: float
-    rule: str  # the phrase or pattern that counted most, e.g. "COMPLAINT: พัง"; else the letters that did
     confidence: float
+    strongest: str | None  # the phrase or pattern of that type that counted most
     scores: dict[EventType, float]  # of the phrases and patterns alone
     found: Found  # for `importance.score` of another type
     signs: Sequence[float]  # see signs.NAMES
     own: bool = False  # a keyword of the tenant's decided
+
+    @property
+    def rule(self) -> str:
+        """What counted most, e.g. "COMPLAINT: พัง"; where no phrase or pattern fired, the letters that did."""
+        if self.strongest:
+            return f"{self.event_type}: {self.strongest}"
+        letters = default_wording().loudest(self.found.text, self.event_type)
+        return f"{self.event_type}: letters “{letters}”" if letters else "no rule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,7 @@ class Rules:
         marks: dict[str, set[str]] = {}
         masks: set[str] = set()
         # Only those of a script that the message has: patterns are the dearer half.
-        self._patterns: dict[str, list[tuple[re.Pattern[str], _Hit]]] = {"th": [], "en": []}
+        self._patterns: dict[str, Patterns[_Hit]] = {}
         for name in _FILES:
             data = _load(name)
             for label, weights in data["types"].items():
@@ -87,13 +96,15 @@ class Rules:
                     for phrase in _phrases(str(phrases)):
                         types.setdefault(phrase, []).append(_Hit(EventType(label), float(weight), phrase.strip()))
             script = name.partition(".")[0]
+            compiled = []
             for label, by_weight in data["patterns"].items():
                 number = 0
                 for weight, patterns in by_weight.items():
                     for pattern in patterns:
                         number += 1
                         hit = _Hit(EventType(label), float(weight), f"{script} pattern {number}")
-                        self._patterns[script].append((re.compile(pattern), hit))
+                        compiled.append((re.compile(pattern), hit))
+            self._patterns[script] = Patterns(compiled)
             for mark, phrases in data["marks"].items():
                 for phrase in _phrases(phrases):
                     marks.setdefault(phrase, set()).add(mark)
@@ -126,27 +137,32 @@ class Rules:
         seen = signs(plain, detect(text), scores, marks)
         wording = default_wording()
         told = wording.tell(plain, seen)
-        strongest = max(COST, key=lambda t: scores.get(t, 0.0))
-        if own := not self._own.isdisjoint(hits.get(strongest, ())):
-            best, confidence, importance = strongest, 1.0, score(strongest, found)
+        if own := bool(self._own) and self._decides(hits, scores):
+            best = max(COST, key=lambda t: scores.get(t, 0.0))
+            confidence, importance = 1.0, score(best, found)
         else:
-            confidence, best = max(zip(told.types, TYPES, strict=True))
+            confidence = max(told.types)
+            best = TYPES[told.types.index(confidence)]
             importance = BANDS[likely_band(told.types, told.bands, reckoned(found), wording.usual)]
         return Verdict(
             event_type=best,
             importance=importance,
-            rule=_why(best, hits.get(best), wording, plain),
             confidence=round(confidence, 3),
+            strongest=max(fired, key=fired.__getitem__) if (fired := hits.get(best)) else None,
             scores=scores,
             found=found,
             signs=seen,
             own=own,
         )
 
+    def _decides(self, hits: Mapping[EventType, Mapping[str, float]], scores: Mapping[EventType, float]) -> bool:
+        """Has a keyword of the tenant's led to the type that the rules would choose?"""
+        return not self._own.isdisjoint(hits.get(max(COST, key=lambda t: scores.get(t, 0.0)), ()))
+
     def marks(self, text: str) -> dict[str, int]:
         """What makes it important or not, by name, with how often it stands there."""
         marks: dict[str, int] = {}
-        for index, _, _ in self._markers.find_matches_as_indexes(words_apart(normalise(text))):
+        for index, _, _ in self._markers.find_matches_as_indexes(_apart(normalise(text))):
             for mark in self._marks[index]:
                 marks[mark] = marks.get(mark, 0) + 1
         return marks
@@ -155,28 +171,18 @@ class Rules:
         """The phrases and patterns that fire, by type, with their weights."""
         plain = normalise(text)
         hits: dict[EventType, dict[str, float]] = {}
-        for index, _, _ in self._types.find_matches_as_indexes(words_apart(plain)):
+        for index, _, _ in self._types.find_matches_as_indexes(_apart(plain)):
             for hit in self._hits[index]:
                 hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
-        for script in ("th", "en") if _THAI.search(plain) else ("en",):
-            if script == "en" and not _NOT_THAI.search(plain):
-                continue
-            for pattern, hit in self._patterns[script]:
-                if pattern.search(plain):
-                    hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
+        for script in _scripts(text, plain):
+            for hit in self._patterns[script].matching(plain):
+                hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
         return hits
 
 
-def reckoned(found: Found) -> list[int]:
-    """The number of the band that the rules reckon for a message if it is of this type, for each of TYPES."""
-    return [bisect(BAND_STARTS, score(event_type, found)) for event_type in TYPES]
-
-
-def _why(best: EventType, fired: Mapping[str, float] | None, wording: Wording, plain: str) -> str:
-    if fired:
-        return f"{best}: {max(fired, key=lambda name: fired[name])}"
-    letters = wording.loudest(plain, best)
-    return f"{best}: letters “{letters}”" if letters else "no rule"
+def reckoned(found: Found) -> Callable[[int], int]:
+    """Tells the number of the band that the rules reckon for a message if it is of a type, by its number in TYPES."""
+    return lambda at: bisect(BAND_STARTS, score(TYPES[at], found))
 
 
 def scores_of(hits: Mapping[EventType, Mapping[str, float]], plain: str) -> dict[EventType, float]:
@@ -191,9 +197,23 @@ def _sum(weights: Any) -> float:
     return float(first + _REPEATED * sum(rest))
 
 
+_apart = lru_cache(maxsize=16)(words_apart)  # a message is looked through twice
 _THAI = re.compile(r"[ก-๎]")
-_NOT_THAI = re.compile(r"[^ก-๎\s]")
+_LATIN = re.compile("[a-z]")
 _QUESTION = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|เท่าไหร่|ยังไง|อะไร|เมื่อไหร่|ป่าว|รึยัง|หรือยัง")
+
+
+def _scripts(text: str, plain: str) -> Iterator[str]:
+    """Whose patterns are worth trying."""
+    latin = _LATIN.search(plain)
+    if _THAI.search(plain):
+        yield "th"
+        if latin:
+            yield "en"
+        return
+    yield "en"
+    if latin and detect(text) == "mixed":
+        yield "romanised"
 
 
 def _adjust(scores: dict[EventType, float], plain: str) -> None:

@@ -27,7 +27,8 @@ _SEEN = {
     "place": r"@|ถนน|ซอย|หมู่|[ตอจ]\.|street|road",
     "exclaimed": r"!",
 }
-_PATTERNS = [re.compile(pattern) for pattern in _SEEN.values()]
+_NUMBERED = ("money", "phone", "number of an order")  # nothing of the kind without a digit
+_PATTERNS = [(re.compile(pattern), name not in _NUMBERED) for name, pattern in _SEEN.items()]
 _DIGIT = re.compile(r"\d")
 _LONG_NUMBER = re.compile(r"\d{3}")
 
@@ -57,10 +58,15 @@ def signs(
         *_shape(plain, language),
         *(_HALF * (mark in marks) for mark in _MARKS),
         *(_HALF * (aspects >= 1), _HALF * (aspects >= 2)),
-        *(_HALF * (pattern.search(plain) is not None) for pattern in _PATTERNS),
+        *_seen(plain),
         *_sizes(plain),
         1.0,
     ]
+
+
+def _seen(plain: str) -> Sequence[float]:
+    digit = _DIGIT.search(plain)
+    return [_HALF if (digit or free) and pattern.search(plain) is not None else 0.0 for pattern, free in _PATTERNS]
 
 
 def _shape(plain: str, language: Language | None) -> Sequence[float]:

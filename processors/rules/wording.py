@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import mul
 from pathlib import Path
+
+from ahocorasick_rs import AhoCorasick
 
 from processors.models import EventType
 from processors.rules.signs import NAMES, TYPES
@@ -28,15 +31,26 @@ _LETTERS = 300  # characters that groups are taken from
 _BITS = 32  # of one sum: some 900 groups, none above 2 * _OFFSET
 _OFFSET = 1 << 12
 _MASK = (1 << _BITS) - 1
+_PARTS = 64  # of one: signs are counted in these
 SCALE = 20  # of the whole numbers in the file
+_FEW = 0.01  # a type of which so little is likely says nothing of the band
 _NEAR = 3.0  # what being at most one band off counts beside being right
 _SAYS = 0.35  # what the learned bands count beside the type's
 
 
 def groups(plain: str) -> set[str]:
     """The groups of letters in a normalised text."""
-    padded = f" {plain[:_LETTERS]} "
+    padded = _padded(plain)
     return {padded[at : at + size] for size in _SIZES for at in range(len(padded) - size + 1)}
+
+
+def weight(plain: str) -> float:
+    """What one group of a normalised text counts: the less, the more there are."""
+    return 1 / math.sqrt(len(_SIZES) * (min(len(plain), _LETTERS) + 1))
+
+
+def _padded(plain: str) -> str:
+    return f" {plain[:_LETTERS]} "
 
 
 def softmax(scores: Sequence[float], temperature: float = 1.0) -> list[float]:
@@ -68,8 +82,10 @@ class Wording:
         band_temperature: float,
         usual: Sequence[Sequence[Sequence[float]]],
     ) -> None:
-        self._packed = {group: _pack(weights) for group, weights in of_groups.items()}
-        self._signs = [tuple(weight / SCALE for weight in of_signs[name]) for name in NAMES]
+        self._groups = list(of_groups)
+        self._packed = [_pack(weights) for weights in of_groups.values()]
+        self._finder = AhoCorasick(self._groups)
+        self._signs = [_pack(of_signs[name]) for name in NAMES]
         self._temperature, self._band_temperature = temperature, band_temperature
         self.usual = usual
 
@@ -98,23 +114,27 @@ class Wording:
         return cls(of_groups, of_signs, types, bands, usual)
 
     def tell(self, plain: str, signs: Sequence[float]) -> Told:
-        found = groups(plain)
-        known = [packed for group in found if (packed := self._packed.get(group)) is not None]
-        total = sum(known)
-        away, share = _OFFSET * len(known), 1 / (SCALE * math.sqrt(len(found) or 1))
-        scores = [(((total >> (_BITS * at)) & _MASK) - away) * share for at in range(OUT)]
-        for sign, weights in zip(signs, self._signs, strict=True):
-            if sign:
-                scores = [score + sign * weight for score, weight in zip(scores, weights, strict=True)]
+        found = self._found(plain)
+        away, share = _OFFSET * len(found), weight(plain) / SCALE
+        times = [round(sign * _PARTS) for sign in signs]
+        total = sum(map(mul, times, self._signs))
+        also, part = _OFFSET * sum(times), 1 / (SCALE * _PARTS)
+        scores = [
+            (said - away) * share + (shown - also) * part
+            for said, shown in zip(_unpack(sum(map(self._packed.__getitem__, found))), _unpack(total), strict=True)
+        ]
         cut = len(TYPES)
         return Told(softmax(scores[:cut], self._temperature), softmax(scores[cut:], self._band_temperature))
 
     def loudest(self, plain: str, event_type: EventType) -> str | None:
         """The group that speaks most for a type; None: none does."""
         shift = _BITS * TYPES.index(event_type)
-        known = [(self._packed[group] >> shift & _MASK, group) for group in groups(plain) if group in self._packed]
-        weight, group = max(known, default=(0, ""))
-        return group if weight > _OFFSET else None
+        known = [(self._packed[at] >> shift & _MASK, self._groups[at]) for at in self._found(plain)]
+        most, group = max(known, default=(0, ""))
+        return group if most > _OFFSET else None
+
+    def _found(self, plain: str) -> set[int]:
+        return {at for at, _, _ in self._finder.find_matches_as_indexes(_padded(plain), overlapping=True)}
 
 
 def write(
@@ -144,16 +164,18 @@ def write(
 def likely_band(
     types: Sequence[float],
     bands: Sequence[float],
-    reckoned: Sequence[int],
+    reckoned: Callable[[int], int],
     usual: Sequence[Sequence[Sequence[float]]],
 ) -> int:
-    """The number of the band to name: of what the types make likely (`reckoned`: the band that the rules reckon for
-    each type) and what was learned of the bands themselves. Being one band off is a small mistake, two a great one."""
-    likely = [
-        sum(share * rows[at][band] for share, rows, at in zip(types, usual, reckoned, strict=True))
-        * bands[band] ** _SAYS
-        for band in range(len(BANDS))
-    ]
+    """The number of the band to name: of what the types make likely (`reckoned`: the band that the rules reckon for a
+    type, by its number) and what was learned of the bands themselves. One band off is a small mistake, two a great
+    one."""
+    likely = [0.0] * len(BANDS)
+    for at, share in enumerate(types):
+        if share > _FEW:
+            rows = usual[at][reckoned(at)]
+            likely = [so_far + share * usually for so_far, usually in zip(likely, rows, strict=True)]
+    likely = [share * said**_SAYS for share, said in zip(likely, bands, strict=True)]
     around = [sum(likely[max(0, band - 1) : band + 2]) for band in range(len(BANDS))]
     return max(range(len(BANDS)), key=lambda band: likely[band] + _NEAR * around[band])
 
@@ -162,6 +184,10 @@ def _pack(weights: Sequence[int]) -> int:
     """All weights side by side in one number, so that adding up groups is one addition each."""
     fields = array("I", [max(-_OFFSET, min(_OFFSET - 1, weight)) + _OFFSET for weight in weights])
     return int.from_bytes(fields.tobytes(), sys.byteorder)
+
+
+def _unpack(packed: int) -> array[int]:
+    return array("I", packed.to_bytes(OUT * _BITS // 8, sys.byteorder))
 
 
 @cache

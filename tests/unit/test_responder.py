@@ -105,9 +105,32 @@ async def test_details_after_an_apology_are_thanked_for() -> None:
 
 
 async def test_a_question_near_the_shops_own_is_asked_back_with_buttons() -> None:
-    given, _ = await answer("I just moved to Ari, how do I find you?", "en")
+    given, _ = await answer("I just moved to Ari so how do I find you?", "en")
     assert given.text.startswith(wordings("did_you_mean", "en")[0])
     assert [button.text for button in given.quick_replies] == ["Where are you located?"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "told"),
+    [
+        ("I just moved to Ari, how do I find you?", "en", "Soi Ari 4"),
+        ("เพิ่งย้ายมาแถวนี้ค่ะ ร้านอยู่ตรงไหนคะ", "th", "อารีย์ 4"),
+        ("perd kee mong ka", "th", "07:00"),
+        ("ran yoo nai krub", "th", "อารีย์ 4"),
+        ("latte tao rai ka", "th", "70/80"),
+        ("mee tee jod rod mai krub", "th", "4 คัน"),
+        ("rap bat credit mai ka", "th", "บัตรเครดิต"),
+        ("jong toh dai mai krub", "th", "จองได้"),
+        ("kho menu noi ka", "th", "อเมริกาโน่"),
+        ("song mai ka", "th", "GrabFood"),
+        ("มีโอ๊ตมิลค์ปะ", "th", "20 บาท"),
+        ("ขอแมพหน่อยครับ", "th", "อารีย์ 4"),
+        ("u take visa?", "en", "credit cards"),
+    ],
+)
+async def test_everyday_questions_are_answered_without_a_model(text: str, language: Tongue, told: str) -> None:
+    given, model = await answer(text, language)
+    assert (told in given.text, model.asked) == (True, [])
 
 
 @pytest.mark.parametrize("text", ["Is my table confirmed?", "I'd like to book a table for 5 on Saturday at 10am"])

@@ -1,5 +1,6 @@
 import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from processors.normalise import normalise, safe
 from processors.rules import Rules, default_rules
 
 RULES = default_rules()
+MESSAGES = Path(__file__).parents[2] / "processors" / "local" / "messages.tsv"
 
 ODD = [
     "", " ", "\n\n", "\x00", "\ud800", "a\udfffb", "👍🏽👨‍👩‍👧", "\u200b\u200d\ufeff", "\u202eمرحبا\u202c",
@@ -160,3 +162,41 @@ def test_normalising_keeps_sara_am_whole_and_digits_plain() -> None:
 @pytest.mark.parametrize("text", ["what is your favorite color", "What's your favourite food?", "คุณชอบสีอะไร"])
 def test_a_question_about_the_bots_own_taste_is_small_talk(text: str) -> None:
     assert default_rules().classify(text).event_type == EventType.GENERIC_EVENT
+
+
+def test_of_the_patterns_none_that_matches_is_passed_over() -> None:
+    texts = [line.split("\t")[3] for line in MESSAGES.read_text(encoding="utf-8").splitlines()[1:]]
+    texts += ["oan laew krub 300", "#99 please", "a@b.co", "0812345678", "jong toh 4 khon ka", "Order #5 from you"]
+    for patterns in RULES._patterns.values():
+        for plain in map(normalise, texts):
+            all_tried = [lead for pattern, lead in patterns._patterns if pattern.search(plain)]
+            assert patterns.matching(plain) == all_tried
+
+
+@pytest.mark.parametrize(
+    ("text", "event_type"),
+    [
+        ("ขอเงินคืนได้มั้ย", "REQUEST"),
+        ("ขอคุยกับผู้จัดการได้มั้ยคะ", "REQUEST"),
+        ("บ่ายโมงครึ่งค่ะ เดินไปรับเอง", "TRANSACTION"),
+        ("receipt no. 2231, around 4 pm", "INFORMATION"),
+        ("oan ngern laew ka 300 baht", "TRANSACTION"),
+        ("ao latte 2 kaew krub", "TRANSACTION"),
+        ("jong to 4 khon phrung nee ka", "REQUEST"),
+        ("khong yang mai ma loei ka", "COMPLAINT"),
+        ("leum password tham yang ngai", "SUPPORT"),
+        ("chue Nok ber 0812220001", "INFORMATION"),
+        ("perd kee mong ka", "INQUIRY"),
+        ("aroi mak ka", "FEEDBACK"),
+        ("khob khun krub", "GENERIC_EVENT"),
+    ],
+)
+def test_shop_talk_is_understood_also_in_latin_letters(text: str, event_type: str) -> None:
+    assert RULES.classify(text).event_type == event_type
+
+
+def test_confidence_is_a_share_of_one_and_a_keyword_of_the_shops_is_sure() -> None:
+    own = Rules({EventType.COMPLAINT: ["น้ำแข็งละลาย"]})
+    assert own.classify("น้ำแข็งละลายหมดเลยค่ะ").confidence == 1.0
+    assert own.classify("น้ำแข็งละลายหมดเลยค่ะ").own
+    assert 0.125 <= RULES.classify("แล้วอันนั้นล่ะ").confidence < RULES.classify("สวัสดีค่ะ").confidence <= 1.0

@@ -271,6 +271,14 @@ AGAIN: dict[str, dict[Tongue, tuple[str, ...]]] = {
         "th": ("ค่ะ ถ้ามีอะไรเพิ่มเติม พิมพ์มาได้เลยนะคะ",),
         "en": ("Alright! Just write if you need anything.",),
     },
+    "sticker": {
+        "th": ("😊 ถ้ามีอะไรให้ช่วย พิมพ์มาได้เลยนะคะ",),
+        "en": ("😊 Just write if there is anything I can do for you.",),
+    },
+    "cannot_see": {
+        "th": ("อันนี้ก็ได้รับแล้วค่ะ แต่ยังเปิดดูไม่ได้เหมือนกัน รบกวนพิมพ์บอกได้ไหมคะ",),
+        "en": ("Got that one too, but I can't open it either. Could you put it in words?",),
+    },
     "thanks": {"th": ("ยินดีเสมอค่ะ",), "en": ("Any time!",)},
     "complaint": {
         "th": (

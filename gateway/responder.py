@@ -55,7 +55,7 @@ _TOLD = (
 )  # an order number, a phone number, a time
 # Over the normalised text: something is asked …
 _ASKS = re.compile(
-    r"\?|ไหม|มั้ย|หรอ|เหรอ|กี่|อะไร|ยังไง|เท่าไหร่|ที่ไหน|ตรงไหน|ไหนบ้าง|ถึงไหน|เมื่อไหร่|หรือยัง|ใช่ไหม"
+    r"\?|ไหม|มั้ย|หรอ|เหรอ|กี่|อะไร|ยังไง|เท่าไหร่|ที่ไหน|ตรงไหน|ไหนบ้าง|ถึงไหน|เมื่อไหร่|หรือยัง|ใช่ไหม|สรุป"
     r"|^(?:\W*(?:hi|hello|and|so|ok|then)\W+)*(?:what|when|where|which|who|how|do|does|did|is|are|can|could|will|would|may)\b"
 )
 # … about this customer's own order, booking or complaint, which no answer for everybody can know.
@@ -68,6 +68,7 @@ _OWN = re.compile(
 )
 _THANKS = re.compile(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
 _GREETS = re.compile(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
+_WAI = "🙏"  # greets first, and thanks later on
 _DETAILS = ("times", "quantities", "phones", "order_ids", "amounts", "emails")
 _WITHOUT_WORDS = {Kind.STICKER: "sticker", Kind.LOCATION: "location", Kind.CONTACT: "contact"}
 
@@ -227,7 +228,7 @@ class Responder:
         if not words:
             if any(message.extra.get(UNREAD) == TOO_LARGE for message in question.messages):
                 return Answer(text("too_large", language))
-            return Answer(text(_WITHOUT_WORDS.get(question.messages[-1].kind, "cannot_see"), language))
+            return self._wordless(question, said)
         plain = normalise(words)
         kind = event.event_type
         if kind in _TOLD and any(map(str.isdigit, plain)) and said and said[-1] in wordings("complaint", language):
@@ -246,6 +247,16 @@ class Responder:
             listed = "\n".join(f"- {q}" for q in near)
             return Answer(f"{text('did_you_mean', language)}\n{listed}", buttons_of(near))
         return Answer(tenant.reply("fallback", language), suggested_by(question.agent))
+
+    def _wordless(self, question: Question, said: Sequence[str]) -> Answer:
+        last, language = question.messages[-1], question.language
+        if last.kind is Kind.STICKER:
+            meant = normalise(" ".join(map(str, last.extra.get("keywords", ()))))
+            if not said and (_GREETS.search(meant) or _WAI in meant):
+                return Answer(question.tenant.reply("welcome", language), suggested_by(question.agent))
+            if _THANKS.search(meant) or _WAI in meant:
+                return Answer(fresh("thanks", language, said))
+        return Answer(fresh(_WITHOUT_WORDS.get(last.kind, "cannot_see"), language, said))
 
     def _small_talk(self, question: Question, event: MemoryEvent, plain: str, said: Sequence[str]) -> Answer:
         language = question.language

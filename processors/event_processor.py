@@ -39,6 +39,10 @@ _ANSWER = re.compile(
     r"\W*(?:โอเค|โอเช|ตกลง|ได้|ใช่|ไม่|เอา|รับ|ตามนี้|ค่ะ|คะ|ครับ|คับ|อืม|อือ|เค|จ้า|จัด"
     r"|(?:yes|yeah|yep|no|nope|ok|okay|k|sure|fine|alright|right|correct|confirm|go|do|that|this)\b)"
 )
+# Over what we said last: something was asked, or is to be confirmed. Too often is no harm, too seldom an order lost.
+_ASKED = re.compile(
+    r"\?|ไหม|กี่|อะไร|ยังไง|เท่าไหร่|ไหน|เมื่อไหร่|หรือ|ยืนยัน|รบกวน|แจ้ง|บอก|เลือก|confirm|let (?:me|us) know|choose|please"
+)
 _SMALL = 30  # characters: a greeting any longer has something to say
 SURE = 0.8  # a local confidence from which asking is not worth it; see benchmarks/understanding.py
 
@@ -79,11 +83,13 @@ class Understood:
     verdict: Verdict
     corrected: bool = False  # the shop's own people said so of these words
 
-    def stands(self, message: str) -> bool:
-        """Need a language model not be asked? Not if what came before decides: an "ok" may be an order."""
+    def stands(self, message: str, before: str = "") -> bool:
+        """Need a language model not be asked? It must if what was said before decides: after a question of ours an "ok"
+        may be an order. `before`: the bot's last line."""
         plain = normalise(message)
         chat = self.event_type is EventType.GENERIC_EVENT
-        return self.confidence >= SURE and not _ANSWER.match(plain) and not (chat and len(plain) > _SMALL)
+        answers = _ANSWER.match(plain) and _ASKED.search(normalise(before))
+        return self.confidence >= SURE and not answers and not (chat and len(plain) > _SMALL)
 
 
 class EventProcessor:
@@ -164,7 +170,7 @@ class EventProcessor:
             "rule": told.verdict.rule,
             **found,
         }
-        stands = told.corrected or (event_type in trusted and told.stands(message))
+        stands = told.corrected or (event_type in trusted and told.stands(message, _last_of_bot(context)))
         if ask and not stands and access.api_key and message.strip():
             try:
                 answer = await self._ask(message, context, access)
@@ -280,6 +286,10 @@ def _recent(context: Mapping[str, Any]) -> list[dict[str, str]]:
         for m in messages[-_RECENT:]
         if isinstance(m, Mapping)
     ]
+
+
+def _last_of_bot(context: Mapping[str, Any]) -> str:
+    return next((line["message"] for line in reversed(_recent(context)) if line["role"] != "user"), "")
 
 
 def _previous_language(context: Mapping[str, Any]) -> str | None:

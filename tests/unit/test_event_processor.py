@@ -269,8 +269,20 @@ async def test_of_trusted_types_a_confident_answer_saves_the_call() -> None:
 @pytest.mark.parametrize("text", ["โอเคค่ะ ตามนี้เลย", "ok", "ได้ค่ะ", "yes please", "ไม่เอาค่ะ"])
 async def test_what_answers_a_question_is_asked_about_however_sure(text: str) -> None:
     model = Model(said("TRANSACTION", 0.8))
-    event = await EventProcessor("test-key", llm=model).analyze_message(text, trusted=list(EventType))
+    before = {"recent_messages": [{"role": "bot", "message": "รับลาเต้เย็น 2 แก้วนะคะ ยืนยันไหมคะ"}]}
+    event = await EventProcessor("test-key", llm=model).analyze_message(text, before, trusted=list(EventType))
     assert (event.event_type, len(model.asked)) == (EventType.TRANSACTION, 1)
+
+
+@pytest.mark.parametrize("before", [(), [{"role": "bot", "message": "ขอบคุณค่ะ"}]])
+@pytest.mark.parametrize("text", ["ok", "ค่ะ", "โอเคค่ะ", "ได้ครับ", "555", "🙏", "สวัสดีค่ะ"])
+async def test_small_talk_that_answers_nothing_is_never_sent(text: str, before: Any) -> None:
+    model = Model()
+    processor = EventProcessor("test-key", llm=model)
+    event = await processor.analyze_message(
+        text, {"recent_messages": before}, trusted=[EventType.GENERIC_EVENT], access=Access("tenant-key")
+    )
+    assert (event.event_type, model.asked) == (EventType.GENERIC_EVENT, [])
 
 
 async def test_a_shops_own_keyword_goes_before_the_classifier() -> None:

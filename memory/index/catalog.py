@@ -59,8 +59,9 @@ class SqliteCatalog:
         def look(db: sqlite3.Connection) -> Listed:
             db.execute("BEGIN")  # one moment for both
             found = db.execute(asked, values).fetchall()
-            (total,) = db.execute(all_of_them, conditions).fetchone()
-            shown = found[:limit]
+            shown, total = found[:limit], len(found)
+            if after is not None or total > limit:  # else these are all
+                (total,) = db.execute(all_of_them, conditions).fetchone()
             records = [{"user_id": user, **orjson.loads(record)} for _, user, _, record in shown]
             return Listed(records, total, tuple(shown[-1][:3]) if len(found) > limit else None)
 
@@ -85,7 +86,7 @@ class SqliteCatalog:
         def look(db: sqlite3.Connection) -> dict[date, int]:
             days: dict[date, int] = {}
             for slot, number in db.execute(asked, values):
-                day = datetime.fromtimestamp(slot * queries.SLOT / 1000, UTC).astimezone(zone).date()
+                day = datetime.fromtimestamp(slot * schema.SLOT / 1000, UTC).astimezone(zone).date()
                 days[day] = days.get(day, 0) + number
             return dict(sorted(days.items()))
 

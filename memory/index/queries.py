@@ -8,8 +8,6 @@ from memory.index import schema
 from memory.index.rows import milliseconds, words
 from memory.listing import Kind, Place, Wanted
 
-SLOT = 15 * 60 * 1000  # milliseconds; every time zone's day begins at one of these
-
 Query = tuple[str, list[Any]]
 
 
@@ -45,7 +43,7 @@ def total(kind: Kind, wanted: Wanted) -> Query:
 def per_slot(wanted: Wanted) -> Query:
     """Rows of (slot, how many events)."""
     where, values = conditions("events", wanted)
-    return f"SELECT at / {SLOT}, COUNT(*) FROM events{_where(where)} GROUP BY 1", values
+    return f"SELECT slot, COUNT(*) FROM events{_where(where)} GROUP BY slot", values
 
 
 def conditions(kind: Kind, wanted: Wanted) -> tuple[list[str], list[Any]]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from memory import person
 from memory.episodes import Episode
 from memory.facts import Fact, Priority, shown
+from memory.index.schema import SLOT
 from memory.listing import Kind
 from memory.long_term.document import dump, plain
 from memory.models import LongTermMemory
@@ -87,7 +88,8 @@ def _events(events: Iterable[MemoryEvent]) -> Iterable[Row]:
             unnamed[digest] += 1
             name = f"e_{digest}_{unnamed[digest]}"
         said = event.payload.get("original_message")
-        values = (milliseconds(event.timestamp), event.importance_score, event.event_type.value)
+        at = milliseconds(event.timestamp)
+        values = (at, at // SLOT, event.importance_score, event.event_type.value)
         yield Row(name, values, words(said if isinstance(said, str) else ""), raw)
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from memory.listing import Kind
 
 VERSION = 1
+SLOT = 15 * 60 * 1000  # milliseconds
 
 # Times are milliseconds since 1970, so that they sort as numbers; `words` is what `q` looks in; `digest` tells whether
-# a record changed. The indexes that hold `words` are read in place of the rows, which are many times as long.
+# a record changed. The indexes that hold `words` are read in place of the rows, which are many times as long; a slot
+# is a quarter of an hour (SLOT), the days of every time zone being made of them.
 TABLES = """
 CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE people (user TEXT PRIMARY KEY, stamp TEXT NOT NULL) WITHOUT ROWID;
@@ -37,11 +39,12 @@ CREATE INDEX episodes_ended ON episodes (ended DESC, user, id);
 
 CREATE TABLE events (
     user TEXT NOT NULL, id TEXT NOT NULL, digest INTEGER NOT NULL,
-    at INTEGER NOT NULL, importance REAL NOT NULL, type TEXT NOT NULL,
+    at INTEGER NOT NULL, slot INTEGER NOT NULL, importance REAL NOT NULL, type TEXT NOT NULL,
     words TEXT NOT NULL, record TEXT NOT NULL,
     PRIMARY KEY (user, id)
 );
 CREATE INDEX events_at ON events (at DESC, user, id, type, importance, words);
+CREATE INDEX events_slots ON events (slot, type, importance, user);
 CREATE INDEX events_importance ON events (importance DESC, user, id);
 
 CREATE TABLE procedures (
@@ -78,7 +81,7 @@ OF: dict[Kind, Table] = {
         ("type", "priority", "scope"),
     ),
     "episodes": Table(("ended", "outcome", "agent"), {"ended": "ended"}, "ended"),
-    "events": Table(("at", "importance", "type"), {"at": "at", "importance": "importance"}, "at", ("type",)),
+    "events": Table(("at", "slot", "importance", "type"), {"at": "at", "importance": "importance"}, "at", ("type",)),
     "procedures": Table(("created", "used", "type"), {"created": "created", "used": "used"}, "created"),
     "users": Table(("seen",), {"seen": "seen"}, "seen"),
 }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.receiving import line, payload, telegram
+from tests.unit.receiving import PAYLOADS, line, payload, telegram
 
 WORDS = {
     "line/01_text_user": "Hello, what time do you open today?",
@@ -81,6 +83,24 @@ def test_a_mutated_webhook_still_brings_the_words(name: str, data: st.DataObject
             parent[path[-1]] = None if type(other) is type(before) else other
     received = line(body) if name.startswith("line/") else telegram(body)
     assert WORDS[name] in received.messages[0].text
+
+
+@pytest.mark.parametrize("path", sorted(PAYLOADS.glob("*/*.json")), ids=lambda path: path.stem)
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_no_event_whatever_is_wrong_in_it_takes_a_customers_words_along(path: Path, data: st.DataObject) -> None:
+    body = payload(f"{path.parent.name}/{path.stem}")
+    inside = [place for place in places(body) if len(place) > 1]
+    for place in data.draw(st.lists(st.sampled_from(inside), min_size=1, max_size=3), "places") if inside else ():
+        with suppress(KeyError, IndexError, TypeError):  # gone with what an earlier change replaced
+            at(body, place[:-1])[place[-1]] = data.draw(odd_values, "value")
+    if path.parent.name == "telegram":
+        telegram(body)  # one update a webhook: whatever it is, it is taken
+        return
+    events = body["events"] if isinstance(body["events"], list) else []
+    words = payload("line/01_text_user")["events"]
+    received = line({**body, "events": [*events, *words]})
+    assert received.messages[-1].text == WORDS["line/01_text_user"]
 
 
 @given(odd_values)

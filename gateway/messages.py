@@ -72,15 +72,17 @@ class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
     @property
     def lane(self) -> str:
-        """Messages of one lane may be answered together: same channel, chat and topic, in a group of one member."""
+        """Messages of one lane may be answered together: same channel, chat and topic, in a group of one member. What
+        may have been answered already is answered as it was then, without what came since."""
         if self.alone:
             return f"!{self.event_id}"
-        place = f"{self.channel}|{self.chat_id}|{self.thread_id or ''}"
+        place = f"{self.channel}|{self.chat_id}|{self.thread_id or ''}{'|begun' if self.extra.get(BEGUN) else ''}"
         return f"{place}|{self.sender_id or ''}" if self.group else place
 
 
 _TOGETHER = frozenset((Kind.TEXT, Kind.IMAGE, Kind.VIDEO, Kind.AUDIO, Kind.FILE, Kind.EDITED, Kind.UNSEND))
 
+BEGUN = "begun"  # in a message's `extra`: an answer to it was under way when the process that made it ended
 MAX_TEXT = 20_000  # characters kept of one message; the rest is cut, and the message says so in `extra["cut"]`
 
 _encoder = msgspec.json.Encoder()

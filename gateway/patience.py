@@ -10,8 +10,9 @@ next.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import msgspec
@@ -83,6 +84,7 @@ class Expired:
     why: str
 
 
+_KEYS = uuid.UUID("5b0d9a52-8f0a-4b5e-9a55-0f6f6a3b7c11")
 _encoder = msgspec.json.Encoder()
 _waiting = msgspec.json.Decoder(Waiting)
 
@@ -161,6 +163,7 @@ class Patience:
             target = msgspec.structs.replace(target, reply_token=token, token_received_at=at)
         packed = self._courier.pack(moment.tenant, target, msgspec.structs.replace(answer, before=before))
         packed.noticed, packed.spent = outbox.noticed, outbox.spent
+        packed.calls = [_named(call, moment.last, number) for number, call in enumerate(packed.calls)]
         return packed
 
     async def step(self, claim: Claim, tenant: Tenant, outbox: Outbox) -> Deliver | CarryOn | Park | Expired:
@@ -250,6 +253,15 @@ def answers_in(carried: bytes | None) -> tuple[Answer, ...]:
 
 def is_press(message: InboundMessage) -> bool:
     return message.kind is Kind.POSTBACK and message.text == ANSWER_PLEASE
+
+
+def _named(call: Call, message: InboundMessage, number: int) -> Call:
+    """With a retry key that whoever else answers the message would use as well: the HTTP side while Redis is away, of
+    which nobody may know how far it came before it was killed."""
+    if call.key is None:
+        return call
+    name = "/".join((message.tenant, message.channel, message.event_id, str(number)))
+    return replace(call, key=str(uuid.uuid5(_KEYS, name)))
 
 
 def _left_by(outbox: Outbox) -> Waiting:

@@ -26,11 +26,11 @@ import msgspec
 
 from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Policy, event_of, name_of
+from gateway.messages import BEGUN as BEGUN
 from gateway.messages import InboundMessage
 
 log = logging.getLogger(__name__)
 
-BEGUN = "begun"  # in a message's `extra`: an answer to it was under way when the process that made it ended
 OLD_DRAFT = 3600.0  # seconds
 BROKEN = ".broken"  # what a file that can't be read ends with
 BROKEN_FOR = 30 * 86_400.0  # seconds for which it is kept for an operator to look at

@@ -36,7 +36,7 @@ from tests.acceptance.processes import (
 )
 from tests.house import LLM_KEY
 
-QUIET_WITHIN = 180.0  # seconds after the last message in which everything must have been answered
+QUIET_WITHIN = 600.0  # seconds after the last message in which all must have been answered, on a busy machine too
 FINAL_LETTERS = 20  # anomalies that are told one by one
 
 

@@ -107,14 +107,18 @@ async def test_what_serve_had_begun_to_answer_when_it_was_killed_is_answered_whe
         assert await s.line_shows(ANN) == ["echo: is there tea"]
 
 
+@pytest.mark.parametrize("way", ["reply", "push"])
 async def test_an_answer_that_went_out_before_serve_was_killed_is_not_given_again(
-    tmp_path: Path, server: RedisServer
+    tmp_path: Path, server: RedisServer, way: str
 ) -> None:
     async with stage(tmp_path, redis_url=server.url) as s:
         serve, url = await s.serve()
         await server.kill()
-        await s.script("line", faults=[{"delay": 30, "landed": True, "on": "/reply"}])
-        assert await s.line_says(url, line_event(ANN, "is there tea")) == 200
+        await s.script("line", faults=[{"delay": 30, "landed": True, "on": f"/{way}"}])
+        event = line_event(ANN, "is there tea")
+        if way == "push":
+            del event["replyToken"]
+        assert await s.line_says(url, event) == 200
         await until(lambda: s.line_shows(ANN), 20)  # LINE has it, serve has not heard so
         await serve.kill()
         await server.start()

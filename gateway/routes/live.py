@@ -64,13 +64,13 @@ class Reader:
         return found
 
     def _hear(self, message: bytes) -> None:
-        told = orjson.loads(message)
-        if self._kinds is not None and told["kind"] not in self._kinds:
-            return
-        if self._queue.qsize() < WAITING:
-            self._queue.put_nowait(told)
-        elif self._queue.qsize() == WAITING:
-            self._queue.put_nowait(None)
+        for told in orjson.loads(message):
+            if self._kinds is not None and told["kind"] not in self._kinds:
+                continue
+            if self._queue.qsize() < WAITING:
+                self._queue.put_nowait(told)
+            elif self._queue.qsize() == WAITING:
+                self._queue.put_nowait(None)
 
 
 def router(wire: Wire, keys: Keys) -> APIRouter:

@@ -257,6 +257,7 @@ async def test_an_idle_conversation_begins_anew(tmp_path: Path, redis_url: str) 
     tenants = {"shop": web_shop(memory={"sm_ttl": 60})}
     async with web_house(tmp_path, redis_url, llm_key=LLM_KEY, tenants=tenants, clock=lambda: now[0]) as home:
         _, first = await post(home, {"message": "hello"})
+        await home.quiet()
         now[0] += timedelta(seconds=61)
         await post(home, {"message": "again", "conversation_id": first["conversation_id"]})
     assert asked(home, "again") == [["again"]]
@@ -266,6 +267,7 @@ async def test_the_least_recently_used_conversation_gives_way(tmp_path: Path, re
     async with web_house(tmp_path, redis_url, llm_key=LLM_KEY, memory_max_conversations=2) as home:
         for name in ("a", "b", "c"):
             await post(home, {"message": f"hello {name}", "conversation_id": name})
+        await home.quiet()
         for name in ("c", "a"):
             await post(home, {"message": f"again {name}", "conversation_id": name})
     assert [len(one) for one in asked(home, "again")] == [3, 1]

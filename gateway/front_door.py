@@ -23,6 +23,7 @@ from gateway.inbox.base import Inbox
 from gateway.inbox.redis import RedisInbox
 from gateway.inbox.spool import MOST, Spool
 from gateway.intake import Intake
+from gateway.key_ring import KeyRing
 from gateway.ledger import Ledger, Month
 from gateway.metrics import Metrics
 from gateway.routes.sse import ABORT
@@ -112,7 +113,8 @@ async def door(
     async def months(ids: Iterable[str]) -> dict[tuple[str, str], Month]:
         return await ledger.all(filter(None, map(tenants.get, ids)))
 
-    intake, keys = Intake(safe, metrics), Keys(admin_key, tenants.all)
+    ring = KeyRing(settings.data_dir)
+    intake, keys = Intake(safe, metrics), Keys(admin_key, tenants.all, ring)
     web = WebSide(settings, tenants, client, manager, intake, keys, admin_key, local, clock)
 
     async def measure() -> None:

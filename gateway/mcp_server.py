@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from config.settings import Settings
 from config.tenants import Tenants
 from gateway.assembly import memory_of
+from gateway.key_ring import KeyRing
 from gateway.routes.auth import Keys, admin_key
 from gateway.routes.problems import problem
 from gateway.tools import SPECIFICATIONS, MemoryTools
@@ -173,7 +174,7 @@ def _loaded(settings: Settings) -> Tenants:
 
 
 def _keys(settings: Settings, tenants: Tenants) -> Keys:
-    return Keys(admin_key(settings.admin_api_key, settings.data_dir)[0], tenants.all)
+    return Keys(admin_key(settings.admin_api_key, settings.data_dir)[0], tenants.all, KeyRing(settings.data_dir))
 
 
 def _request(key: str) -> Request:

@@ -145,3 +145,8 @@ def understanding_dir(base: Path, tenant: str) -> Path:
 def conversation_file(base: Path, tenant: str, conversation: str) -> Path:
     """Who opened a conversation, and its name; `base` is `DATA_DIR/conversations`."""
     return base / check_tenant(tenant) / f"{escape(conversation)}.json"
+
+
+def key_file(base: Path, tenant: str) -> Path:
+    """A tenant's API keys that were made here, hashed; `base` is `DATA_DIR/keys`."""
+    return base / f"{check_tenant(tenant)}.json"

@@ -12,9 +12,11 @@ from pathlib import Path
 from fastapi import HTTPException, Request
 
 from config.tenants import Tenant
+from gateway.key_ring import KeyRing
 
 KEY_FILE = "admin_api_key"
 ADMIN = "admin"  # the admin key's name
+ADMIN_OPENS = "*"  # every tenant; no tenant's id
 
 
 def admin_key(configured: str | None, data_dir: Path) -> tuple[str, bool]:
@@ -36,27 +38,48 @@ def admin_key(configured: str | None, data_dir: Path) -> tuple[str, bool]:
 class Keys:
     """Checks `Authorization: Bearer <key>`; every comparison takes the same time."""
 
-    def __init__(self, admin: str, tenants: Callable[[], Iterable[Tenant]]) -> None:
+    def __init__(self, admin: str, tenants: Callable[[], Iterable[Tenant]], ring: KeyRing | None = None) -> None:
         self._admin = _hash(admin)
         self._tenants = tenants
+        self._ring = ring
 
     def opens(self, request: Request) -> str | None:
         """The one tenant that the key opens, None for the admin key. Raises 401."""
-        if key := _bearer(request):
-            hashed = _hash(key)
-            if hmac.compare_digest(hashed, self._admin):
-                return None
-            for tenant in self._tenants():
-                if any(hmac.compare_digest(hashed, known.removeprefix("sha256:")) for known in tenant.api_keys):
-                    return tenant.id
+        if (key := _bearer(request)) and (whose := self.whose(key)) is not None:
+            return None if whose == ADMIN_OPENS else whose
         raise HTTPException(401, "A valid key is needed: Authorization: Bearer <key>", {"WWW-Authenticate": "Bearer"})
+
+    def whose(self, key: str) -> str | None:
+        """The tenant that a key opens, ADMIN_OPENS for the admin key, None for what is no key of ours."""
+        hashed = _hash(key)
+        if hmac.compare_digest(hashed, self._admin):
+            return ADMIN_OPENS
+        for tenant in self._tenants():
+            if any(hmac.compare_digest(hashed, known) for known in self._hashes(tenant)):
+                return tenant.id
+        return None
+
+    def holds(self, tenant: str, name: str) -> bool:
+        """Whether a tenant's key of that name (see `name_of`) still opens it."""
+        found = self.find(tenant)
+        return found is not None and any(hmac.compare_digest(name, f"key:{one[:24]}") for one in self._hashes(found))
+
+    def find(self, tenant: str) -> Tenant | None:
+        return next((one for one in self._tenants() if one.id == tenant), None)
+
+    def all(self) -> list[Tenant]:
+        return sorted(self._tenants(), key=lambda one: one.id)
+
+    def _hashes(self, tenant: Tenant) -> list[str]:
+        made = self._ring.of(tenant.id) if self._ring else []
+        return [*(known.removeprefix("sha256:") for known in tenant.api_keys), *(one.hash for one in made)]
 
     def owner(self, request: Request) -> str:
         """A name for the key itself, which does not give it away: what one key opened, another does not find. Raises
         401."""
         if self.opens(request) is None:
             return ADMIN
-        return f"key:{_hash(_bearer(request))[:24]}"
+        return name_of(_bearer(request))
 
     def tenant(self, request: Request, tenant: str | None = None) -> Tenant:
         """A dependency of every route about one tenant's data: the tenant that a key opens; with the admin key the one
@@ -70,6 +93,11 @@ class Keys:
         if found is None or own not in (None, name):
             raise HTTPException(404, "There is no such tenant")
         return found
+
+
+def name_of(key: str) -> str:
+    """A tenant's key by a name that does not give it away."""
+    return f"key:{_hash(key)[:24]}"
 
 
 def _bearer(request: Request) -> str:

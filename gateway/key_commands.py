@@ -1,0 +1,35 @@
+"""What `chat-chat keys` does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from config.settings import Settings
+from config.tenants import Tenants
+from gateway.cli import Failed
+from gateway.key_ring import KeyRing
+from memory.keys import check_tenant
+
+
+def listed(settings: Settings, tenant: str) -> list[str]:
+    check_tenant(tenant)
+    found = KeyRing(settings.data_dir).of(tenant)
+    return [f"{one.id}  {one.hint}…  {one.made_at[:10]}  {one.name}".rstrip() for one in found] or ["none made here"]
+
+
+def made(settings: Settings, tenant: str, name: str) -> str:
+    """The key itself, alone on its line, so that a script can take it."""
+    tenants = Tenants(settings)
+    tenants.load()
+    if tenants.get(check_tenant(tenant)) is None:
+        raise Failed(f"there is no tenant {tenant!r} that works: see `chat-chat tenants check`")
+    try:
+        return KeyRing(settings.data_dir).make(tenant, name, datetime.now(UTC))[1]
+    except ValueError as error:
+        raise Failed(str(error)) from error
+
+
+def revoked(settings: Settings, tenant: str, key_id: str) -> str:
+    if not KeyRing(settings.data_dir).revoke(check_tenant(tenant), key_id):
+        raise Failed(f"{tenant} has no key {key_id}: see `chat-chat keys list --tenant {tenant}`")
+    return f"{key_id} opens nothing any more"

@@ -8,7 +8,7 @@ import logging
 import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib.metadata import entry_points
 from typing import Any, Protocol
@@ -40,6 +40,7 @@ class Exchange:
     now: datetime  # aware
     history: int = 0  # messages of it that the prompt may hold
     memory: LongTermMemory | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)  # what the model is told so far
     answer: Answer | None = None  # its `model` is None where the language model was not asked, or failed
     said: Sequence[Message] = ()  # the lines of the history that this turn adds: the customer's and the answer's
     event: MemoryEvent | None = None  # the classification
@@ -50,7 +51,7 @@ class Hook(Protocol):
     """Made once a process, by calling what the entry point names without arguments."""
 
     async def before(self, exchange: Exchange) -> Mapping[str, Any]:
-        """What the model is told: fields of the context (see `memory.context`), over those of earlier hooks."""
+        """Fields for the context (see `exchange.context`), in place of those that are there."""
         ...
 
     async def after(self, exchange: Exchange) -> None:
@@ -81,11 +82,13 @@ class Hooks:
         self._others = others
         self._told: OrderedDict[str, None] = OrderedDict()
 
-    async def before(self, exchange: Exchange) -> dict[str, Any]:
-        known = dict(await self._history.before(exchange))
+    async def before(self, exchange: Exchange, known: Mapping[str, Any]) -> dict[str, Any]:
+        """What the model is told: the history, over it what is `known` of the person, over that what others add."""
+        told = dict(await self._history.before(exchange)) | dict(known)
         for hook in self._others:
-            known |= await _guarded(hook, lambda hook=hook: hook.before(exchange)) or {}  # type: ignore[misc]
-        return known
+            asked = replace(exchange, context=told)
+            told = told | (await _guarded(hook, lambda hook=hook, asked=asked: hook.before(asked)) or {})  # type: ignore[misc]
+        return told
 
     async def after(self, exchange: Exchange) -> None:
         """A disk that fails does not hold up the conversation."""

@@ -260,14 +260,15 @@ class Turn:
             asked = await self._responder.standalone(moment, words)
             minded = await self._minding.of(moment, words, asked, event_of(moment.messages[0]))
         turns = budget(size_of(moment.agent)).turns(tenant.memory.max_turns)
-        known = await self._hooks.before(_exchange(moment, words, history=2 * turns, memory=minded.memory))
+        asking = _exchange(moment, words, history=2 * turns, memory=minded.memory)
+        known = await self._hooks.before(asking, minded.context())
         question = Question(
             tenant=tenant,
             agent=moment.agent,
             messages=messages,
             images=await self._media.shown(moment.ref, messages) if moment.agent.vision else (),
             language=moment.language,
-            context=known | minded.context(),
+            context=known,
             now=moment.now,
             session_id=moment.session.session_id,
             hurried=moment.hurried,

@@ -187,10 +187,10 @@ def exchange(name: str = "m1") -> Exchange:
 
 
 async def test_hooks_add_to_what_the_model_is_told_and_hear_of_each_turn_once() -> None:
-    history, other = Recording({"recent_messages": [1], "a": 1}), Recording({"a": 2})
+    history, other = Recording({"recent_messages": [1], "a": 1, "b": 1, "c": 1}), Recording({"b": 3})
     others: list[Hook] = [other]
     hooks = Hooks(history, others)
-    assert await hooks.before(exchange()) == {"recent_messages": [1], "a": 2}
+    assert await hooks.before(exchange(), {"a": 2, "b": 2}) == {"recent_messages": [1], "a": 2, "b": 3, "c": 1}
     await hooks.after(exchange())
     await hooks.after(exchange())
     await hooks.after(exchange("m2"))
@@ -202,7 +202,7 @@ async def test_a_hook_that_fails_keeps_nobody_waiting_and_nothing_it_knows_is_lo
 ) -> None:
     history, last = Recording({"a": 1}), Recording({"b": 2})
     hooks = Hooks(history, [Recording(fails=True), last])
-    assert await hooks.before(exchange()) == {"a": 1, "b": 2}
+    assert await hooks.before(exchange(), {}) == {"a": 1, "b": 2}
     await hooks.after(exchange())
     assert last.heard == ["before", "after"]
     assert "ValueError" in caplog.text

@@ -121,13 +121,16 @@ class IndexFile:
         except NotMade:
             self._make()
             self._broken = False
-        everybody, mark = self._source.everybody(self._tenant), self._notes.since(self._tenant, Mark()).mark
+        mark = self._notes.since(self._tenant, Mark()).mark  # first: who changes while we look is looked at again
+        everybody = self._source.everybody(self._tenant)
         with self.open(unfinished=True) as db:
             known = taken(db)
         stamps = {_TENANT: self._source.stamp(self._tenant, _TENANT), **everybody}
         changed = [user for user, stamp in stamps.items() if stamp != known.get(user, "")]
         changed += sorted(known.keys() - stamps.keys())
         done = self._take(changed, None, progress)
+        if done < len(changed):
+            return done
         with self.open(unfinished=True) as db, db:
             set_whole(db)
             set_mark(db, mark)

@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memory import MemoryConfig, MemoryManager
+from memory import MemoryConfig, MemoryManager, parts
+from memory.config import MemoryRules
 from memory.errors import CatalogUnavailable
 from memory.index import notes, schema
 from memory.index.catalog import SqliteCatalog
@@ -24,6 +25,7 @@ from memory.protocols import Catalog
 from processors.models import EventType, MemoryEvent
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+RULES = MemoryRules()
 TENANT, ANN, BEE = "store_001", "line:U1", "telegram:2"
 
 
@@ -310,6 +312,25 @@ class TestSqlite(Contract):
                     await asyncio.sleep(0.01)
         await catalog.close()
 
+    async def test_what_was_broken_off_is_no_whole_index_and_goes_on_later(
+        self, manager: MemoryManager, tmp_path: Path
+    ) -> None:
+        folder = tmp_path / "longterm" / TENANT
+        folder.mkdir(parents=True)
+        for number in range(250):
+            (folder / f"line:U{number}.json").write_text('{"attributes": {"a": 1}}')
+        catalog = parts.make_catalog(MemoryConfig(lm_base_path=tmp_path / "longterm"), lambda _: RULES, lambda: NOW)
+        closing: list[asyncio.Task[None]] = []
+        loop = asyncio.get_running_loop()
+
+        def told(done: int, of: int) -> None:
+            if done == 100:
+                closing.append(asyncio.run_coroutine_threadsafe(_begun(catalog), loop).result(10))
+
+        assert await catalog.refresh(TENANT, progress=told) == 100
+        await closing[0]
+        assert (await manager.catalog.page(TENANT, "users", Wanted())).total == 250
+
     async def test_processes_that_save_and_ask_side_by_side_lose_nothing(
         self, manager: MemoryManager, tmp_path: Path
     ) -> None:
@@ -404,6 +425,13 @@ class TestNotes:
         (tmp_path / "index").write_text("no folder")
         Notes(tmp_path / "index").note(TENANT, "line:U1")
         assert (tmp_path / "index").read_text() == "no folder"
+
+
+async def _begun(catalog: Catalog) -> asyncio.Task[None]:
+    """Closing it has begun when this returns."""
+    closing = asyncio.create_task(catalog.close())
+    await asyncio.sleep(0)
+    return closing
 
 
 def _saves_and_asks(base: Path, number: int) -> None:

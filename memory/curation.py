@@ -106,10 +106,12 @@ class Curation:
         *,
         text: str | None = None,
         priority: Priority | None = None,
+        pinned: bool | None = None,
+        instead: Fact | None = None,
         expected: Callable[[str], bool] | None = None,
     ) -> Held | None:
-        """Another text, another priority; None: there is no such fact. Raises Changed where `expected`, which is asked
-        with the tag of the fact as it is, says no."""
+        """Another text, another priority, pinned or not, or as a whole what it was before (`instead`); None: there is
+        no such fact. Raises Changed where `expected`, which is asked with the tag of the fact as it is, says no."""
         held = await self.fact(tenant, fact_id, user)
         if held is None:
             return None
@@ -125,7 +127,7 @@ class Curation:
                     if expected is not None and not expected(tag(one)):
                         refused.append(one.id)
                         return []
-                    met.append(mended(one, now, text=text, priority=priority))
+                    met.append(instead or mended(one, now, text=text, priority=priority, pinned=pinned))
             return met
 
         if held.session is not None:
@@ -141,6 +143,21 @@ class Curation:
         if refused:
             raise Changed("the fact was changed meanwhile: look at it again")
         return held._replace(fact=met[0]) if met else None
+
+    async def mend_procedure(
+        self, tenant: str, procedure_id: str, *, content: str | None = None, enabled: bool | None = None
+    ) -> Procedure | None:
+        """Another content, or switched on or off; None: there is no such procedure."""
+        met: list[Procedure] = []
+
+        def decide(memory: LongTermMemory) -> Changes:
+            changed: dict[str, Any] = {"content": content, "enabled": enabled}
+            changed = {name: value for name, value in changed.items() if value is not None}
+            met[:] = [one.with_(**changed) for one in memory.procedures if one.id == procedure_id]
+            return Changes(procedures=tuple(met))
+
+        await self._longterm.change_shared(tenant, decide)
+        return met[0] if met else None
 
     # -- deleting ----------------------------------------------------------------------------------------------------
 
@@ -285,12 +302,16 @@ def tag(fact: Fact) -> str:
     return hashlib.sha256(dump(plain(fact))).hexdigest()[:32]
 
 
-def mended(fact: Fact, now: datetime, *, text: str | None = None, priority: Priority | None = None) -> Fact:
+def mended(
+    fact: Fact, now: datetime, *, text: str | None = None, priority: Priority | None = None, pinned: bool | None = None
+) -> Fact:
     """As staff want it. Its value says the same as its text: what stands after its key (`size: L`), else all of it;
     where there can be several, the items between commas."""
     changed: dict[str, Any] = {"last_used_at": now}
     if priority is not None:
         changed["priority"] = priority
+    if pinned is not None:
+        changed["pinned"] = pinned
     if text is not None and text != fact.text:
         before, _, after = text.partition(":")
         value: Any = after.strip() if after.strip() and key_form(before) == key_form(fact.key) else text

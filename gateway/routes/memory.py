@@ -96,6 +96,7 @@ def router(keys: Keys, manager: MemoryManager, clock: Callable[[], datetime]) ->
             user,
             text=asked.text or asked.content,
             priority=asked.priority,
+            pinned=asked.pinned,
             expected=_matching(if_match) if if_match is not None else None,
         )
         return _shown(held, response)

@@ -91,18 +91,20 @@ class Stats(BaseModel):
 
 
 class Mend(BaseModel):
-    """What is to be changed of a memory: its text (or `content`, the same), its priority, or both."""
+    """What is to be changed of a memory: its text (or `content`, the same), its priority, whether it is `pinned` (then
+    it never fades), or several of these."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"minProperties": 1})
 
     text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)] | None = None
     content: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)] | None = None
     priority: Priority | None = None
+    pinned: bool | None = None
 
     @model_validator(mode="after")
     def _something(self) -> Mend:
-        if self.text is None and self.content is None and self.priority is None:
-            raise ValueError("give a text, a priority, or both")
+        if (self.text, self.content, self.priority, self.pinned) == (None, None, None, None):
+            raise ValueError("give a text, a priority, or pinned")
         if None not in (self.text, self.content) and self.text != self.content:
             raise ValueError("text and content are two names of one thing: give one")
         return self

@@ -28,6 +28,7 @@ MOST_PROCEDURES = 3
 MOST_MEMORIES = 5  # of what was said and done before, beside the facts
 _LOOKED_AT = 60  # hits of one search
 _MEMORY_KINDS = ("event", "episode")
+_FITS = 0.25  # the score from which such a memory is worth its place
 _EPISODES = 3
 
 
@@ -97,7 +98,7 @@ class Minding:
             memory=memory,
             attributes={one.key: one.value for one in own},
             relevant=[one.key for one in sorted(own, key=_place(fitting_facts)) if one.id in fitting_facts],
-            memories=[hit.text for hit in hits if hit.kind in _MEMORY_KINDS][:MOST_MEMORIES],
+            memories=[one.text for one in hits if one.kind in _MEMORY_KINDS and one.score >= _FITS][:MOST_MEMORIES],
             notes=[line(one) for one in known if one not in own],
             procedures=fitting[:MOST_PROCEDURES],
             user_context=in_words(memory, own, last) if memory else "",

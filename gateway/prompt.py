@@ -99,6 +99,9 @@ class _Parts:
         history = _fit(context.get("recent_messages") or ())
         facts = _facts(context.get("user_attributes") or {})
         first = [key for key in context.get("relevant_attributes") or () if key in facts]
+        summary = context.get("history_summary") or context.get("conversation_summary") or ""
+        events = _events(context.get("important_events") or (), history, now)
+        said = [str(line["message"]) for line in history]
         return cls(
             now=now,
             history=history,
@@ -106,9 +109,9 @@ class _Parts:
             procedures=context.get("procedures") or (),
             facts={key: facts[key] for key in dict.fromkeys([*first, *facts])},
             shop_facts=context.get("shop_facts") or (),
-            summary=context.get("history_summary") or context.get("conversation_summary") or "",
-            events=_events(context.get("important_events") or (), history, now),
-            memories=_not_told(context.get("memories") or (), history),
+            summary=summary,
+            events=events,
+            memories=_not_told(context.get("memories") or (), [*said, summary, *events]),
             answers=[f"Q: {q}\nA: {a}" for q, a in knowledge],
         )
 
@@ -248,10 +251,11 @@ def _events(events: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, 
     return out
 
 
-def _not_told(memories: Sequence[str], history: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What does not stand among the last messages anyway. A memory begins with its day."""
-    told = {line["message"] for line in history}
-    return [one[:EVENT_CHARACTERS] for one in memories if one not in told and one.partition(" ")[2] not in told]
+def _not_told(memories: Sequence[str], elsewhere: Sequence[str]) -> list[str]:
+    """What the prompt does not say anyway. A memory begins with its day."""
+    return [
+        one[:EVENT_CHARACTERS] for one in memories if not any(one.partition(" ")[2] in other for other in elsewhere)
+    ]
 
 
 def _moment(value: Any, now: datetime) -> datetime | None:

@@ -57,7 +57,7 @@ class LocalSentences:
     local classifier uses."""
 
     name = "muse3/1"
-    floor = 0.35
+    floor = 0.25
     trust = 0.3
     remote = False
 
@@ -72,7 +72,7 @@ class LocalE5:
     """multilingual-e5-small in four bits (384 dimensions, about 17 ms a short text): ranks questions better."""
 
     name = "e5-small-q4/1"
-    floor = 0.8
+    floor = 0.78
     trust = 0.6
     remote = False
 

@@ -15,6 +15,7 @@ _K1, _B = 1.2, 0.6
 _COMMON = 0.2  # of a large collection: a term in more of its texts than that tells nothing
 _LARGE = 1000
 _ECHO_FROM, _ECHO_TERMS, _ECHO, _ECHO_TO = 5, 6, 0.15, 300  # words that go with the best texts count a little too
+_TOPIC = 0.6  # the share where a text has none of the words, but all that the question speaks of
 _LATIN = re.compile(r"[^\W_ก-๎]+")
 _LIKE = 0.5  # the share of letter groups from which a word is another one with a slip
 
@@ -60,11 +61,16 @@ class Lexical:
         scores: dict[int, float] = {}
         shares: dict[int, float] = {}
         whole = sum(weight for weight, _ in weights.values())
+        topics: dict[int, float] = {}
+        spoken = sum(weight for term, (weight, _) in weights.items() if term.startswith("#"))
         for term, (weight, among) in weights.items():
             held = dict.fromkeys(among, 1.0) if among is not None else None
             for number, value in self._fits(term, held):
                 scores[number] = scores.get(number, 0.0) + weight * value
                 shares[number] = shares.get(number, 0.0) + weight / whole
+                if term.startswith("#"):
+                    topics[number] = topics.get(number, 0.0) + _TOPIC * weight / spoken
+        shares |= {number: share for number, share in topics.items() if share > shares[number]}
         for number in self._gone & scores.keys():
             del scores[number], shares[number]
         if echo and scores:

@@ -18,6 +18,8 @@ _K = 15  # the first few ranks differ little: what two parts put third goes befo
 _STRENGTH = 0.05  # beside words, which weigh 1
 _FOUND = 0.12  # the share of a question from which a text is found by words
 _WORD = 0.5  # the same where the question is a word or two
+_SURELY = 1 / 3  # of the way from the floor to the same words: what is found by meaning alone where no model reads it
+_ALL, _ABOUT = 0.99, 0.6  # shares: every word of the question, and what has its topic alone
 _MOST = 200  # of each part that are looked at
 _NEXT, _AFTER = 0.4, 0.2  # how much of its neighbours' fit an entry gets: what answers stands next to what was asked
 _NEXT_MEANING, _AFTER_MEANING = 0.3, 0.1
@@ -92,19 +94,19 @@ class Ranking:
     ) -> list[Hit]:
         """Best first. `closeness` (id to cosine) speaks for those of at least `floor`, and weighs `trust`
         beside words, which weigh 1. `around` is for a model that
-        will read what is found: what stands next to a good one is found too, and what merely means the same stays
-        beside what has the words; without it a question's own words, where they stand somewhere, hide the latter."""
+        will read what is found: what stands next to a good one is found too, and what has only something to do with the
+        question; without it only what has its words, or surely means the same."""
         asked = terms(question)
         words, shares = self._lexical.scores(asked, echo=around)
         enough = _FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else _WORD
         found = {number: score for number, score in words.items() if shares[number] >= enough}
         if around:
             found = self._spread({number: words[number] for number in self._best(words)}, _NEXT, _AFTER)
-        meant = self._meant(closeness, floor, around)
+        meant = self._meant(closeness, floor if around else floor + (1 - floor) * _SURELY, around)
         allowed = {n for n in found.keys() | meant.keys() if keep(self._entries[n])}
-        if not around and any(shares.get(number, 0.0) >= 0.99 for number in allowed):
-            sure = floor + (1 - floor) / 3
-            allowed = {n for n in allowed if shares.get(n, 0.0) >= enough or meant.get(n, 0.0) >= sure}
+        if not around and any(shares.get(number, 0.0) > _ALL for number in allowed):
+            # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
+            allowed = {n for n in allowed if shares.get(n, 0.0) > _ABOUT or n in meant}
         fused = self._fused(
             {n: score for n, score in found.items() if n in allowed},
             {n: value for n, value in meant.items() if n in allowed},

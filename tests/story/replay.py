@@ -115,6 +115,8 @@ class Model:
             assert line.means is not None
             kind, score = line.means
             return {"event_type": kind, "importance_score": score, "language": "th", "reasoning": "", "details": {}}
+        if str(asked).startswith("<earlier>"):  # what a follow-up means: here, what it says
+            return str(asked).partition("<last>\n")[2].partition("\n</last>")[0]
         answer = self._lines[asked].answer
         assert answer is not None
         return answer

@@ -1,0 +1,183 @@
+"""How well the right memory is found, and how fast.
+
+    python -m benchmarks.recall conversations FILE [--only ID …] [--embeddings local-e5]
+    python -m benchmarks.recall thai [--embeddings local]
+    python -m benchmarks.recall speed [--embeddings local]
+
+`conversations` takes a file of LoCoMo's form (not part of this repository): each turn is a memory, and the evidence that
+a question names is to be among the first 5, 10 and 20. `thai` takes recall_thai.tsv, or the file named: customers with
+60 memories each. recall_thai_later.tsv was written when the ranking and `topics.yaml` were final; the other was known
+to who wrote those. No language model is asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import resource
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memory.recall.entry import Entry
+from memory.recall.finder import Finder
+from memory.recall.meaning import Meaning
+from memory.recall.ranking import Ranking
+from processors.embeddings import Embeddings, make
+from processors.llm import Access
+
+KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
+PAIRS = Path(__file__).parent / "recall_thai.tsv"
+A_CUSTOMER = 20  # pairs: 60 memories
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def turns(conversation: dict[str, Any]) -> list[Entry]:
+    names = [name for name in conversation if name.startswith("session_") and isinstance(conversation[name], list)]
+    out = []
+    for day, name in enumerate(sorted(names, key=lambda one: int(one.split("_")[1]))):
+        for minute, turn in enumerate(conversation[name]):
+            shown = f" (shares a picture: {turn['blip_caption']})" if turn.get("blip_caption") else ""
+            said = f"{turn['speaker']}: {turn['text']}{shown}"
+            at = BEGIN + timedelta(days=day, minutes=minute)
+            out.append(Entry(turn["dia_id"], "event", said, said, at=at, by=turn["speaker"], owner="u"))
+    return out
+
+
+async def conversations(file: Path, only: Sequence[str], embeddings: Embeddings | None) -> None:
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    with tempfile.TemporaryDirectory() as folder:
+        for sample in json.loads(file.read_text(encoding="utf-8")):
+            if only and sample["sample_id"] not in only:
+                continue
+            entries = turns(sample["conversation"])
+            finder = Finder(Path(folder), lambda _: embeddings)
+            tenant = sample["sample_id"]
+            await finder.fill(tenant, "u", entries)
+            ids = {one.id for one in entries}
+            for asked in sample["qa"]:
+                evidence = [one for one in asked["evidence"] if one in ids]
+                if not evidence:
+                    continue
+                hits = await finder.find(
+                    tenant, "u", entries, asked["question"], 20, around=True, now=entries[-1].at
+                )  # fmt: skip
+                for top in (5, 10, 20):
+                    first = {hit.id for hit in hits[:top]}
+                    share = sum(one in first for one in evidence) / len(evidence)
+                    for group in ("all", KINDS[asked["category"]]):
+                        found[group][top].append(share)
+    rows = [
+        [group, str(len(by[5])), *(f"{statistics.mean(by[top]):.3f}" for top in (5, 10, 20))]
+        for group, by in sorted(found.items())
+    ]
+    print(table(["questions", "count", "recall@5", "@10", "@20"], rows))
+
+
+async def thai(file: Path, embeddings: Embeddings | None) -> None:
+    rows = [line.split("\t") for line in file.read_text("utf-8").splitlines()[1:]]
+    found: dict[str, list[bool]] = defaultdict(list)
+    missed = []
+    customers = len(rows) // A_CUSTOMER
+    for customer in range(customers):
+        mine = rows[customer::customers]
+        entries = [Entry(text, "fact", text, text) for row in mine for text in row[2:]]
+        finder = Finder(None, lambda _: embeddings)
+        if embeddings is not None:  # all of them, as `reindex` would
+            await finder.find("t", "u", entries, "-", 1)
+            await asyncio.gather(*finder._later)
+        for kind, asked, wanted, *_ in mine:
+            hits = await finder.find("t", "u", entries, asked, 5, around=True)
+            there = wanted in [hit.id for hit in hits]
+            found[kind].append(there)
+            found["all"].append(there)
+            if not there:
+                missed.append(f"{asked} -> {wanted}")
+    print(table(["pairs", "count", "recall@5"], [
+        [kind, str(len(one)), f"{statistics.mean(one):.3f}"] for kind, one in sorted(found.items())
+    ]))  # fmt: skip
+    print("\n".join(["", "missed:", *missed]))
+
+
+async def speed(embeddings: Embeddings | None) -> None:
+    """One owner with that many memories; a question each time a new one. Wall time and CPU time in milliseconds."""
+    texts = [line.split("\t") for line in PAIRS.read_text("utf-8").splitlines()[1:]]
+    words = sorted({piece for row in texts for cell in row[2:] for piece in cell.split()})
+    rng = random.Random(1)
+    rows = []
+    for count in (1_000, 10_000, 100_000):
+        before = _rss()
+        entries = [
+            Entry(str(n), "event", "", " ".join(rng.choices(words, k=rng.randint(3, 7))), at=BEGIN + timedelta(hours=3 * n))
+            for n in range(count)
+        ]  # fmt: skip
+        start = time.process_time()
+        ranking = Ranking(entries)
+        built = time.process_time() - start
+        meaning = None
+        if embeddings is not None:
+            import numpy as np
+
+            size = (await embeddings.encode(["a"])).shape[1]
+            made = np.random.default_rng(1).integers(-20, 20, (count, size), dtype=np.int8)
+            meaning = Meaning({one.id: row.tobytes() for one, row in zip(entries, made, strict=True)})
+        wall, cpu = [], []
+        questions = [" ".join(rng.choices(words, k=rng.randint(1, 3))) for _ in range(300)]
+        for asked in questions:
+            vector = (await embeddings.encode([asked], question=True))[0] if embeddings is not None else None
+            start, begun = time.perf_counter(), time.process_time()
+            close = meaning.closest(vector, 400) if meaning is not None else None
+            ranking.find(asked, 10, closeness=close, floor=0.0, around=True, now=BEGIN)
+            wall.append((time.perf_counter() - start) * 1000)
+            cpu.append((time.process_time() - begun) * 1000)
+        rows.append(
+            [f"{count:,}", *(f"{one:.1f}" for one in (*_percentiles(wall), *_percentiles(cpu))), f"{built:.1f}",
+             f"{_rss() - before:.0f}"]
+        )  # fmt: skip
+    head = ["memories", "p50 ms", "p99 ms", "p50 CPU", "p99 CPU", "built s", "MB more"]
+    print(table(head, rows))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _percentiles(values: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.99)]
+
+
+def _rss() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["conversations", "thai", "speed"])
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--embeddings", default="none")
+    given = parser.parse_args()
+    embeddings = make(given.embeddings, Access(None))
+    if given.embeddings != "none" and embeddings is None:
+        parser.error(f"{given.embeddings} is not installed")
+    if given.what == "speed":
+        asyncio.run(speed(embeddings))
+    elif given.what == "thai":
+        asyncio.run(thai(given.file or PAIRS, embeddings))
+    elif given.file is None:
+        parser.error("name the file of conversations")
+    else:
+        asyncio.run(conversations(given.file, given.only, embeddings))
+
+
+if __name__ == "__main__":
+    main()

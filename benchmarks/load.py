@@ -92,7 +92,7 @@ async def acknowledged_at(door: Door, rate: float, seconds: float) -> Outcome:
         outcome.refused += await client.post(path, body, headers) != 200
         outcome.times.append((time.perf_counter() - planned) * 1000)
 
-    outcome.sent, outcome.seconds = await _arrivals(rate, seconds, one)
+    outcome.sent, outcome.seconds = await arrivals(rate, seconds, one)
     outcome.times.sort()
     client.close()
     return outcome
@@ -108,7 +108,7 @@ async def answered_at(standin: StandIn, door: Door, rate: float, seconds: float,
         planned_at[number] = planned
         outcome.refused += await client.post(path, body, headers) != 200
 
-    outcome.sent, outcome.seconds = await _arrivals(rate, seconds, one)
+    outcome.sent, outcome.seconds = await arrivals(rate, seconds, one)
     await _until(lambda: planned_at.keys() <= standin.sent.keys())
     outcome.times = sorted((standin.sent[n] - at) * 1000 for n, at in planned_at.items() if n in standin.sent)
     outcome.lost = len(planned_at) - len(outcome.times)
@@ -152,7 +152,7 @@ async def answered(standin: StandIn, door: Door, seconds: float, *, full: bool, 
     return outcome
 
 
-async def _arrivals(
+async def arrivals(
     rate: float, seconds: float, one: Callable[[float], Coroutine[Any, Any, None]]
 ) -> tuple[int, float]:
     """Starts one message after the other at its planned time, late ones at once; how many, and how long it took."""

@@ -8,6 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
+from typing import NamedTuple
 
 from memory.recall.terms import SHORT, Terms, groups, stem, thai
 
@@ -18,6 +19,15 @@ _ECHO_FROM, _ECHO_TERMS, _ECHO, _ECHO_TO = 5, 6, 0.15, 300  # words that go with
 _TOPIC = 0.6  # the share where a text has none of the words, but all that the question speaks of
 _LATIN = re.compile(r"[^\W_ก-๎]+")
 _LIKE = 0.5  # the share of letter groups from which a word is another one with a slip
+
+
+class Fit(NamedTuple):
+    """By number: how well a text fits, and what share of the question stands in it (0.0-1.0, rare terms count more).
+    `worded` have a word of it, not its topic alone."""
+
+    scores: dict[int, float]
+    shares: dict[int, float]
+    worded: set[int]
 
 
 class Lexical:
@@ -54,28 +64,30 @@ class Lexical:
         self._gone.add(number)
         self._total -= self._lengths[number]
 
-    def scores(self, question: Terms, *, echo: bool = False) -> tuple[dict[int, float], dict[int, float]]:
-        """By number: how well a text fits, and what share of the question stands in it (0.0-1.0, rare terms count
-        more). `echo`: texts that speak like the best ones are lifted; none is found by that alone."""
+    def scores(self, question: Terms, *, echo: bool = False) -> Fit:
+        """`echo`: texts that speak like the best ones are lifted; none is found by that alone."""
         weights = self._weights(question)
         scores: dict[int, float] = {}
         shares: dict[int, float] = {}
         whole = sum(weight for weight, _ in weights.values())
         topics: dict[int, float] = {}
+        worded: set[int] = set()
         spoken = sum(weight for term, (weight, _) in weights.items() if term.startswith("#"))
         for term, (weight, among) in weights.items():
             held = dict.fromkeys(among, 1.0) if among is not None else None
             for number, value in self._fits(term, held):
                 scores[number] = scores.get(number, 0.0) + weight * value
                 shares[number] = shares.get(number, 0.0) + weight / whole
-                if term.startswith("#"):
+                if not term.startswith("#"):
+                    worded.add(number)
+                else:
                     topics[number] = topics.get(number, 0.0) + _TOPIC * weight / spoken
         shares |= {number: share for number, share in topics.items() if share > shares[number]}
         for number in self._gone & scores.keys():
             del scores[number], shares[number]
         if echo and scores:
             self._echo(scores, set(weights))
-        return scores, shares
+        return Fit(scores, shares, worded)
 
     def _weights(self, question: Terms) -> dict[str, tuple[float, list[int] | None]]:
         """The question's terms with their weights; for a term that stands for others, the texts that have those."""

@@ -19,7 +19,7 @@ _STRENGTH = 0.05  # beside words, which weigh 1
 _FOUND = 0.12  # the share of a question from which a text is found by words
 _WORD = 0.5  # the same where the question is a word or two
 _SURELY = 1 / 3  # of the way from the floor to the same words: what is found by meaning alone where no model reads it
-_ALL, _ABOUT = 0.99, 0.6  # shares: every word of the question, and what has its topic alone
+_ALL = 0.99  # the share that is every word of the question
 _MOST = 200  # of each part that are looked at
 _NEXT, _AFTER = 0.4, 0.2  # how much of its neighbours' fit an entry gets: what answers stands next to what was asked
 _NEXT_MEANING, _AFTER_MEANING = 0.3, 0.1
@@ -97,7 +97,7 @@ class Ranking:
         will read what is found: what stands next to a good one is found too, and what has only something to do with the
         question; without it only what has its words, or surely means the same."""
         asked = terms(question)
-        words, shares = self._lexical.scores(asked, echo=around)
+        words, shares, worded = self._lexical.scores(asked, echo=around)
         enough = _FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else _WORD
         found = {number: score for number, score in words.items() if shares[number] >= enough}
         if around:
@@ -106,7 +106,7 @@ class Ranking:
         allowed = {n for n in found.keys() | meant.keys() if keep(self._entries[n])}
         if not around and any(shares.get(number, 0.0) > _ALL for number in allowed):
             # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
-            allowed = {n for n in allowed if shares.get(n, 0.0) > _ABOUT or n in meant}
+            allowed &= worded | meant.keys()
         fused = self._fused(
             {n: score for n, score in found.items() if n in allowed},
             {n: value for n, value in meant.items() if n in allowed},

@@ -17,6 +17,7 @@ from gateway.cleanup import Report
 from gateway.departed import GRACE
 from gateway.inbox.spool import BROKEN_FOR
 from memory.keys import ConversationRef
+from memory.models import Message
 from processors.models import EventType, MemoryEvent
 from tests.house import shop
 
@@ -54,7 +55,7 @@ class Home:
         manager = assembly.memory_of(self.settings, self.tenants(), self.redis_url, clock=lambda: self.now)
         event = MemoryEvent(event_type=EventType.INQUIRY, importance_score=0.9, timestamp=self.now, event_id="e1")
         await manager.saving.save(tenant, HER, (event,))
-        said = {"role": "user", "message": "hello", "timestamp": self.now.isoformat(), "message_id": "e1"}
+        said: Message = {"role": "user", "message": "hello", "timestamp": self.now.isoformat(), "message_id": "e1"}
         await manager.transcripts.append(ConversationRef(tenant, HER), [said])
         await manager.close()
 

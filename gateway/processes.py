@@ -153,6 +153,7 @@ async def serve(door: front_door.Door, host: str, port: int, stop: asyncio.Event
         return 0 if stop.is_set() else 1
     finally:
         server.should_exit = True
+        door.closing.set()
         with contextlib.suppress(SystemExit):
             await serving
 

@@ -82,8 +82,10 @@ class Wire:
 
     async def _read(self) -> None:
         while True:
-            pubsub: Any = self._redis.pubsub()
+            pubsub: Any = None
             try:
+                await self._redis.initialize()  # a cluster's client knows its nodes only then
+                pubsub = self._redis.pubsub()
                 self._asked = Counter(dict.fromkeys(self._channels, 1))
                 self._pubsub = pubsub
                 await pubsub.subscribe(_HELLO, *self._channels)
@@ -100,8 +102,9 @@ class Wire:
                 log.debug("the wire is down: %s", type(error).__name__)
             finally:
                 self._pubsub = None
-                with contextlib.suppress(RedisError, OSError):
-                    await pubsub.aclose()
+                if pubsub is not None:
+                    with contextlib.suppress(RedisError, OSError):
+                        await pubsub.aclose()
             for channel, joined in self._joined.items():
                 joined.clear()
                 self._behind.update(self._channels[channel])

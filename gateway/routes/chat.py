@@ -228,7 +228,7 @@ def router(chat: Chat, callers: Callers) -> APIRouter:
         follower = await chat.follower(talk).__aenter__()
         first = await chat.after(follower, last_event_id) if last_event_id else []
         headers = {"X-Conversation-Id": conversation_id}
-        return EventStream(_followed(follower, talk, first), headers, ended=follower.__aexit__)
+        return EventStream(_followed(follower, talk, first), headers, ended=follower.__aexit__, endless=True)
 
     return routes
 

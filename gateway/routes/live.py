@@ -89,7 +89,7 @@ def router(wire: Wire, keys: Keys) -> APIRouter:
         reader who does not keep up is dropped. The same by WebSocket at this address."""
         check(kind)
         reader = await Reader(wire, tenant.id, kind).__aenter__()
-        return EventStream(_pieces(reader), ended=reader.__aexit__)
+        return EventStream(_pieces(reader), ended=reader.__aexit__, endless=True)
 
     @routes.websocket("/api/v1/live")
     async def live(socket: WebSocket) -> None:
@@ -172,4 +172,3 @@ async def _left(socket: WebSocket) -> None:
             await socket.receive()
     except (WebSocketDisconnect, RuntimeError):
         return
-

@@ -16,6 +16,7 @@ from gateway.web_log import TooSlow
 log = logging.getLogger(__name__)
 
 ABORT = "chat_chat.abort"  # in the scope: ends a connection at once, whatever still waits to be read
+CLOSING = "chat_chat.closing"  # in the scope: an event that says that the process ends
 READ_WITHIN = 10.0  # seconds a reader may leave a piece unread
 RETRY = b"retry: 1000\n"  # milliseconds after which a browser comes back; stands within an event
 
@@ -30,7 +31,8 @@ def event(name: str, data: Any, event_id: str = "") -> bytes:
 
 class EventStream(Response):
     """Sends what `pieces` gives; `left` is called when the reader goes before the end, and not when we end; `ended`
-    when it is over in whatever way, also before the first piece was asked for."""
+    when it is over in whatever way, also before the first piece was asked for. An `endless` one ends with the process.
+    """
 
     media_type = "text/event-stream"
 
@@ -40,6 +42,7 @@ class EventStream(Response):
         headers: Mapping[str, str] | None = None,
         left: Callable[[], None] = lambda: None,
         ended: Callable[[], Awaitable[None]] | None = None,
+        endless: bool = False,
         status_code: int = 200,  # where OpenAPI looks for it
     ) -> None:
         super().__init__(
@@ -49,6 +52,7 @@ class EventStream(Response):
         self._pieces = pieces
         self._left = left
         self._ended = ended
+        self._endless = endless
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         try:
@@ -61,33 +65,47 @@ class EventStream(Response):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         sending = asyncio.create_task(self._send(send))
         leaving = asyncio.create_task(_disconnected(receive))
+        closing = asyncio.create_task(_closing(scope if self._endless else {}))
         try:
-            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not sending.done():
+            await asyncio.wait({sending, leaving, closing}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+            elif leaving.done():
                 self._left()
                 return
-            sending.result()
+            sending.cancel()
+            await asyncio.wait({sending})
+            await _end(send)  # whoever comes back is served by another process, or by the next one
         except (TimeoutError, TooSlow):
             log.info("a reader that did not read was dropped")
             self._left()
             if (abort := scope.get(ABORT)) is not None:
                 abort()
         finally:
-            for task in (sending, leaving):
+            for task in (sending, leaving, closing):
                 task.cancel()
-            await asyncio.gather(sending, leaving, return_exceptions=True)
+            await asyncio.gather(sending, leaving, closing, return_exceptions=True)
 
     async def _send(self, send: Any) -> None:
         async with aclosing(self._pieces) as pieces:
             await _within(send, ALIVE)  # the head is on its way before there is anything to say
             async for piece in pieces:
                 await _within(send, piece)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _within(send: Any, piece: bytes) -> None:
     async with asyncio.timeout(READ_WITHIN):
         await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+
+async def _end(send: Any) -> None:
+    async with asyncio.timeout(READ_WITHIN):
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _closing(scope: Any) -> None:
+    closing: asyncio.Event | None = scope.get(CLOSING)
+    await (closing or asyncio.Event()).wait()
 
 
 async def _disconnected(receive: Any) -> None:

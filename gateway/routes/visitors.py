@@ -18,6 +18,7 @@ from fastapi import APIRouter, HTTPException, Request
 from pydantic import BaseModel
 
 from config.tenants import Tenant, WebChannel
+from gateway.routes.problems import problems
 
 GOOD_FOR = 24 * 3600  # seconds in which a token opens the chat
 RENEWED_WITHIN = 180 * 24 * 3600  # seconds in which it can be exchanged for a new one of the same visitor
@@ -95,7 +96,12 @@ def web_channel(tenant: Tenant | None) -> WebChannel | None:
 def router(visitors: Visitors, tenant_of: Callable[[str], Tenant | None], public_url: str | None) -> APIRouter:
     routes = APIRouter(tags=["Web chat"])
 
-    @routes.post("/web/{tenant}/visitor", summary="A token for a visitor of the web chat", response_model=VisitorToken)
+    @routes.post(
+        "/web/{tenant}/visitor",
+        summary="A token for a visitor of the web chat",
+        response_model=VisitorToken,
+        responses=problems(403, 404, 422, 429),
+    )
     async def visitor(tenant: str, request: Request) -> VisitorToken:
         """With `Authorization: Bearer <an earlier token>` the same visitor's next one, up to 180 days later; without, a
         new visitor's."""

@@ -19,6 +19,7 @@ from gateway.web_log import WAITING, Entry, Follower, LocalLog, RedisLog, TooSlo
 from gateway.wire import Wire
 from memory.keys import ConversationRef
 from memory.models import ShortTermMemory
+from memory.redis_client import connect
 
 NAME = "sm:shop:web:ann/default/c"
 SHOP = Tenant.model_validate({"id": "shop", "name": "Shop", "channels": {"web": {"platform": "web"}}})
@@ -70,6 +71,24 @@ async def test_a_reader_that_leaves_is_noticed_and_one_that_heard_all_is_not_mis
     assert told[-1] == "http.response.body"
 
 
+async def test_a_stream_without_an_end_ends_with_the_process() -> None:
+    told: list[Any] = []
+
+    async def take(message: dict[str, Any]) -> None:
+        told.append(message.get("more_body"))
+        closing.set()
+
+    async def endless() -> AsyncGenerator[bytes, None]:
+        await asyncio.Event().wait()
+        yield b""
+
+    closing = asyncio.Event()
+    stream = sse.EventStream(endless(), left=lambda: told.append("left"), endless=True)
+    async with asyncio.timeout(5):
+        await stream({"type": "http", sse.CLOSING: closing}, never, take)
+    assert told[-1] is False
+
+
 async def test_a_follower_that_is_too_far_behind_is_given_up() -> None:
     follower = Follower(NAME, Wire(Redis()), RedisLog(Redis()), LocalLog())
     for n in range(WAITING + 10):
@@ -80,28 +99,32 @@ async def test_a_follower_that_is_too_far_behind_is_given_up() -> None:
         await follower.next(0.1)
 
 
-async def test_what_a_worker_shows_is_heard_by_every_follower_in_order(redis_url: str) -> None:
-    async with Redis.from_url(redis_url) as client:
-        shown, wire = RedisLog(client), Wire(client)
-        sender = WebSender(shown)
-        async with (
-            Follower(NAME, wire, shown, LocalLog()) as first,
-            Follower(NAME, wire, shown, LocalLog()) as second,
-        ):
-            watch = sender.watch(SHOP, TARGET)
-            assert watch is not None
-            for text in ("one", "one two"):
-                watch.grew(text)
-                assert (await first.next(5)) is not None
-            await watch.close()
-            answer = Answer("one two three", tokens=Tokens(3, 2))
-            for call in sender.plan(SHOP, TARGET, answer, 0.0):
-                await sender.send(SHOP, TARGET, call)
-            heard = [await second.next(5) for _ in range(3)]
-        async with Follower(NAME, wire, shown, LocalLog()) as late:
-            assert await late.everything() == heard
-        await wire.close()
-        assert 0 < await client.ttl("cc:web:{" + NAME + "}") <= 600
+@pytest.mark.parametrize("server", ["redis_url", "redis_cluster_url"])
+async def test_what_a_worker_shows_is_heard_by_every_follower_in_order(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    client = connect(request.getfixturevalue(server), cluster=server == "redis_cluster_url", retries=0)
+    shown, wire = RedisLog(client), Wire(client)
+    sender = WebSender(shown)
+    async with (
+        Follower(NAME, wire, shown, LocalLog()) as first,
+        Follower(NAME, wire, shown, LocalLog()) as second,
+    ):
+        watch = sender.watch(SHOP, TARGET)
+        assert watch is not None
+        for text in ("one", "one two"):
+            watch.grew(text)
+            assert (await first.next(5)) is not None
+        await watch.close()
+        answer = Answer("one two three", tokens=Tokens(3, 2))
+        for call in sender.plan(SHOP, TARGET, answer, 0.0):
+            await sender.send(SHOP, TARGET, call)
+        heard = [await second.next(5) for _ in range(3)]
+    async with Follower(NAME, wire, shown, LocalLog()) as late:
+        assert await late.everything() == heard
+    await wire.close()
+    assert 0 < await client.ttl("cc:web:{" + NAME + "}") <= 600
+    await client.aclose()
     assert [(one[1].kind, one[1].text) for one in heard if one] == [
         ("delta", "one"),
         ("delta", " two"),

@@ -30,8 +30,8 @@ class Forgetting:
         self._redis = client
 
     async def __call__(self, tenant: str, user: str) -> dict[str, Any]:
-        """The receipt: see MemoryManager.forget, and `dead_letters`, `staff_notes`, `marks`, `links`. Raises MemoryFault
-        and RedisError when a store could not be reached: it must be asked for again."""
+        """The receipt: see MemoryManager.forget, and `dead_letters`, `staff_notes`, `marks`, `links`. Raises
+        MemoryFault and RedisError when a store could not be reached: it must be asked for again."""
         more = {"dead_letters": 0, "staff_notes": 0, "marks": 0, "links": 0}
         if self._redis is not None:
             # First, as long as memory knows every id of theirs.

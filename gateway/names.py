@@ -60,6 +60,8 @@ class Names:
     async def _ask(self, moment: Moment, client: Redis, profile: Profile) -> None:
         message, mark = moment.last, _mark(moment.last.tenant, moment.last.user_id)
         try:
+            if await self._manager.longterm.load(message.tenant, moment.ref.user) is None:
+                return  # of somebody who only said hello nothing is kept, no name either
             if not await client.set(mark, 1, nx=True, ex=ASKED_EVERY):
                 self._note(moment, "")
                 return
@@ -68,7 +70,7 @@ class Names:
             if name:
                 await self._keep(moment, name)
                 return
-        except (SendFault, TimeoutError) as error:
+        except (SendFault, TimeoutError, MemoryFault) as error:
             log.debug("a name is not known: %s", type(error).__name__)
         except (RedisError, OSError) as error:
             log.debug("a name is not asked for: %s", type(error).__name__)
@@ -81,6 +83,8 @@ class Names:
     async def _keep(self, moment: Moment, name: str) -> None:
         message, user = moment.last, moment.ref.user
         try:
+            if await self._manager.longterm.load(message.tenant, user) is None:
+                return
             await self._manager.knowledge.named(message.tenant, user, name, moment.now, own=user == message.user_id)
         except MemoryFault as error:
             log.warning("a name is not kept: %s", error)

@@ -96,7 +96,8 @@ async def test_what_matters_is_remembered_in_a_file_and_small_talk_is_not(tmp_pa
     kept = json.loads((folder / f"line:{ANN}.json").read_text("utf-8"))
     journal = folder / f"line:{ANN}.journal"
     events = (
-        kept["events"] + [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
+        kept["events"]
+        + [one for line in journal.read_text("utf-8").splitlines() for one in json.loads(line).get("events", ())]
         if journal.exists()
         else kept["events"]
     )

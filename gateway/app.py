@@ -21,6 +21,7 @@ from config.tenants import Tenant, Tenants
 from gateway.adapters.base import Received
 from gateway.adapters.telegram import TelegramReceiver
 from gateway.assembly import Clock, inbox_client, memory_of, senders_of, turn_of, utc_now
+from gateway.blocked import Blocked
 from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
 from gateway.channel_states import ChannelStates
@@ -95,7 +96,8 @@ async def work(
             clock=clock,
         )
         metrics = Metrics()
-        intake, offsets, names = Intake(inbox, metrics), Offsets(client), BotNames(client, tenants)
+        blocked = Blocked(settings.data_dir)
+        intake, offsets, names = Intake(inbox, metrics, blocked), Offsets(client), BotNames(client, tenants)
 
         async def alive() -> None:
             pipe: Any = client.pipeline(transaction=False)

@@ -13,6 +13,7 @@ from config.tenants import Tenants
 from gateway.adapters.line import LineReceiver
 from gateway.adapters.telegram import TelegramReceiver
 from gateway.assembly import Clock, inbox_client, memory_of, senders_of, turn_of, utc_now
+from gateway.blocked import Blocked
 from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
 from gateway.channel_gauges import ChannelGauges
@@ -26,7 +27,7 @@ from gateway.intake import Intake
 from gateway.key_ring import KeyRing
 from gateway.ledger import Ledger, Month
 from gateway.metrics import Metrics
-from gateway.routes.sse import ABORT
+from gateway.routes.sse import ABORT, CLOSING
 from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
 from gateway.spending_counters import SpendingCounters
 
@@ -40,6 +41,7 @@ class Door:
     def __init__(self, webhooks: Webhooks, api: Any) -> None:
         self._webhooks = webhooks
         self._api = api
+        self.closing = asyncio.Event()  # streams that have no end of their own end then
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith("/webhooks/"):
@@ -47,7 +49,7 @@ class Door:
         else:
             # The server's own way to end a connection whose other side no longer reads.
             transport = getattr(getattr(send, "__self__", None), "transport", None)
-            scope = {**scope, ABORT: getattr(transport, "abort", None)}
+            scope = {**scope, ABORT: getattr(transport, "abort", None), CLOSING: self.closing}
             if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
                 scope = {**scope, "path": scope["path"].rstrip("/")}
             await self._api(scope, receive, send)
@@ -114,7 +116,8 @@ async def door(
         return await ledger.all(filter(None, map(tenants.get, ids)))
 
     ring = KeyRing(settings.data_dir)
-    intake, keys = Intake(safe, metrics), Keys(admin_key, tenants.all, ring)
+    blocked = Blocked(settings.data_dir)
+    intake, keys = Intake(safe, metrics, blocked), Keys(admin_key, tenants.all, ring)
     web = WebSide(settings, tenants, client, manager, intake, keys, admin_key, local, clock)
 
     async def measure() -> None:

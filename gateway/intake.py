@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from config.tenants import Tenant
 from gateway.adapters.base import Received
+from gateway.blocked import Blocked
 from gateway.inbox.base import Policy
 from gateway.kinds import KINDS, NOT_FOR_US, Fate
 from gateway.messages import InboundMessage, Kind
@@ -16,16 +17,17 @@ ALBUM_WAITS = 1000  # ms for the next part of an album: nobody says how many the
 
 
 class Intake:
-    """The one way into the inbox, for webhooks and polling alike."""
+    """The one way into the inbox, for webhooks and polling alike. `blocked` are those whom staff blocked."""
 
-    def __init__(self, inbox: Keeps, metrics: Metrics) -> None:
+    def __init__(self, inbox: Keeps, metrics: Metrics, blocked: Blocked | None = None) -> None:
         self._inbox = inbox
         self._metrics = metrics
+        self._blocked = blocked
 
     async def keep(self, tenant: Tenant, channel: str, received: Received) -> None:
         """Safe when it returns. Raises InboxUnavailable when it can be kept nowhere."""
         wanted = [
-            (message, policy_for(tenant, message)) for message in received.messages if concerns_us(tenant, message)
+            (message, policy_for(tenant, message)) for message in received.messages if self.hears(tenant, message)
         ]
         self.count(tenant, channel, received.passed_over)
         if skipped := len(received.messages) - len(wanted):
@@ -36,6 +38,10 @@ class Intake:
         self._metrics.received.labels(tenant=tenant.id, channel=channel).inc(sum(kept))
         if repeats := len(kept) - sum(kept):
             self._metrics.repeated.labels(tenant=tenant.id, channel=channel).inc(repeats)
+
+    def hears(self, tenant: Tenant, message: InboundMessage) -> bool:
+        """Whether it would go into the inbox."""
+        return concerns_us(tenant, message, self._blocked.of(tenant.id) if self._blocked else ())
 
     def count(self, tenant: Tenant, channel: str, passed_over: Mapping[str, int]) -> None:
         """Counts what leads to nothing, by kind."""
@@ -51,11 +57,11 @@ class Keeps(Protocol):
         ...
 
 
-def concerns_us(tenant: Tenant, message: InboundMessage) -> bool:
+def concerns_us(tenant: Tenant, message: InboundMessage, blocked: Collection[str] = ()) -> bool:
     """Whether it is for the bot: a group's talk among itself is not, unless the shop wants all of it, nor is what
-    blocked people write."""
+    blocked people write, whom the tenant's file or its staff name."""
     amends = KINDS[message.kind].fate is Fate.REMEMBERED
-    if not amends and not {message.user_id, message.sender_id}.isdisjoint(tenant.blocked_users):
+    if not amends and not {message.user_id, message.sender_id}.isdisjoint((*tenant.blocked_users, *blocked)):
         return False
     if tenant.is_staff_chat(message.channel, message.chat_id):
         return "quoted_message_id" in message.extra  # staff talk among themselves; a reply may be for a customer

@@ -107,6 +107,12 @@ def access_of(tenant: Tenant, agent: Agent) -> Access:
     )
 
 
+def room_of(agent: Agent) -> Room:
+    """What the agent's model reads at once."""
+    size = size_of(agent)
+    return Room(budget(size), counter(size.tokens))
+
+
 def _asked_in(language: Tongue, questions: Sequence[str]) -> str:
     """The way of asking to show as a button: the first in the customer's language."""
     return next((question for question in questions if detect(question) == language), questions[0])
@@ -154,7 +160,7 @@ class Responder:
         access = access_of(tenant, question.agent)
         if access.api_key and not question.hurried:
             try:
-                return await self._ask(question, access, faq, words)
+                return await self._ask(question, access)
             except LLMError as error:
                 log.warning(
                     "no answer from the model: %s",
@@ -177,13 +183,12 @@ class Responder:
         said = [line["message"] for line in question.context.get("recent_messages") or () if line["role"] == "bot"]
         return None if answer.text in said[-_LAST:] else answer
 
-    async def _ask(self, question: Question, access: Access, faq: FaqIndex, words: str) -> Answer:
-        tenant = question.tenant
+    def told(self, question: Question, room: Room | None) -> list[dict[str, Any]]:
+        """The messages that the model is sent; without `room` nothing is cut."""
+        tenant, faq = question.tenant, self._faq.of(question.tenant)
+        words = " ".join(message.text for message in question.messages).strip()
         hits = faq.top(question.standalone or words, 3) if words else []
-        size = size_of(question.agent)
-        room = Room(budget(size), counter(size.tokens))
-        own = room.own(question.text)
-        messages = prompt.build(
+        return prompt.build(
             shop=tenant.name,
             instructions=question.agent.instructions or "",
             system_role=question.agent.system_role,
@@ -197,12 +202,16 @@ class Responder:
                 )
                 for hit in hits
             ],
-            text=own,
+            text=room.own(question.text) if room else question.text,
             images=question.images,
             room=room,
         )
+
+    async def _ask(self, question: Question, access: Access) -> Answer:
+        room = room_of(question.agent)
+        own = room.own(question.text)
         request = ChatRequest(
-            messages=messages,
+            messages=self.told(question, room),
             access=access,
             temperature=question.agent.temperature,
             session_id=question.session_id,  # the same provider again, which has the beginning in its cache

@@ -147,6 +147,6 @@ def conversation_file(base: Path, tenant: str, conversation: str) -> Path:
     return base / check_tenant(tenant) / f"{escape(conversation)}.json"
 
 
-def key_file(base: Path, tenant: str) -> Path:
-    """A tenant's API keys that were made here, hashed; `base` is `DATA_DIR/keys`."""
+def list_file(base: Path, tenant: str) -> Path:
+    """A tenant's API keys that were made here, or whom it blocked; `base` is `DATA_DIR/keys` or `DATA_DIR/blocked`."""
     return base / f"{check_tenant(tenant)}.json"

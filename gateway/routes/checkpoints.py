@@ -95,7 +95,7 @@ def router(manager: MemoryManager, keys: Keys, clock: Callable[[], datetime]) ->
         rest = [one for one in found if place is None or (one.at, one.id) < (str(place[0]), str(place[1]))]
         page = rest[:limit]
         following = cursor_of(page[-1].at, page[-1].id) if len(rest) > limit else None
-        return Page(items=[_point(one) for one in page], next_cursor=following, total=len(found))
+        return Page(items=[shown_point(one) for one in page], next_cursor=following, total=len(found))
 
     @routes.post(
         "/batch-delete",
@@ -124,7 +124,7 @@ def router(manager: MemoryManager, keys: Keys, clock: Callable[[], datetime]) ->
             )
             for line in said[-LIMIT:]
         ]
-        return PointInFull(**_point(point).model_dump(), history=lines)
+        return PointInFull(**shown_point(point).model_dump(), history=lines)
 
     @routes.post(
         "/{checkpoint_id}/rollback",
@@ -154,7 +154,7 @@ def router(manager: MemoryManager, keys: Keys, clock: Callable[[], datetime]) ->
                 id=secrets.token_urlsafe(18),
                 user=point.ref.user,
                 owner=keys.owner(request),
-                name=_point(point).said[:60],
+                name=shown_point(point).said[:60],
                 created_at=now,
                 used_at=now,
                 agent=point.ref.agent,
@@ -166,7 +166,7 @@ def router(manager: MemoryManager, keys: Keys, clock: Callable[[], datetime]) ->
     return routes
 
 
-def _point(one: Checkpoint) -> Point:
+def shown_point(one: Checkpoint) -> Point:
     def of(role: str) -> str:
         return "\n".join(line["message"] for line in one.lines if line["role"] == role)[:_SHOWN]
 

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from config.tenants import Tenant
 from gateway.adapters.base import Received
-from gateway.intake import Intake, concerns_us
+from gateway.intake import Intake
 from gateway.messages import MAX_TEXT, InboundMessage, Kind
 from gateway.web_log import STREAMED, Entry, Follower, LocalLog, RedisLog, place_of
 from gateway.wire import Wire
@@ -187,7 +187,7 @@ class Chat:
             conversation_id=talk.ref.conversation,
             **({"kind": Kind.TEXT, "extra": {"cut": True} if len(said) > MAX_TEXT else {}} | more),
         )
-        if not concerns_us(talk.caller.tenant, message):
+        if not self._intake.hears(talk.caller.tenant, message):
             raise Unheard
         await self._intake.keep(talk.caller.tenant, message.channel, Received((message,)))
         await asyncio.gather(

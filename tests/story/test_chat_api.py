@@ -355,3 +355,10 @@ async def test_while_redis_is_away_the_answer_comes_from_here(tmp_path: Path) ->
         async with streaming(home, {"message": "What time do you open?", "user": "bee"}) as stream:
             events = await stream.all()
     assert (said(events), events[-1][0]) == ("At **nine**.", "done")
+
+
+async def test_whom_the_shop_does_not_hear_is_told_so(tmp_path: Path, redis_url: str) -> None:
+    tenants = {"shop": web_shop(faq=FAQ, blocked_users=["web:ann"])}
+    async with web_house(tmp_path, redis_url, tenants=tenants) as home:
+        assert (await post(home, {"message": "hello", "user": "ann"}))[0] == 403
+        assert (await post(home, {"message": "hello", "user": "bee"}))[0] == 200

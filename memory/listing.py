@@ -26,7 +26,8 @@ class Wanted:
 
     `q`: words that stand in the record in this order, in any case, Thai also inside a run; space, `_` and `-` are
     alike. `since` (included) and `until` (not) are about when a fact was said, an episode ended, an event happened, a
-    procedure came, a user was last seen. `importance` and `confidence` are the least. `superseded` shows facts that gave way, too.
+    procedure came, a user was last seen. `importance` and `confidence` are the least. `superseded` shows facts that
+    gave way, too.
     """
 
     user: str | None = None

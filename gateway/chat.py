@@ -213,17 +213,18 @@ class Chat:
         if request is None:
             raise NothingKept
         own = [one for one in kept if one[1].request == request]
-        before, after = "", []
+        before, watch, after = "", "", []
         for entry_id, entry in own:
             if place_of(entry_id) > seen or (half and place_of(entry_id) == seen):
                 after.append((entry_id, entry))
             elif entry.kind == "delta":
-                before = entry.text if entry.anew else before + entry.text
+                before = entry.text if entry.anew or entry.watch != watch else before + entry.text
+                watch = entry.watch
             else:
                 return None
         if half:
             before = after[0][1].text
-        return request, self._shown(follower, talk, request, after, before)
+        return request, self._shown(follower, talk, request, after, before, watch)
 
     async def after(self, follower: Follower, last_id: str) -> list[tuple[str, Entry]]:
         """What is kept of the conversation behind `last_id`."""
@@ -252,7 +253,13 @@ class Chat:
         await asyncio.gather(*self._leaving, return_exceptions=True)
 
     async def _shown(
-        self, follower: Follower, talk: Talk, request: str, first: list[tuple[str, Entry]], shown: str
+        self,
+        follower: Follower,
+        talk: Talk,
+        request: str,
+        first: list[tuple[str, Entry]],
+        shown: str,
+        watch: str = "",
     ) -> AsyncGenerator[Shown | None, None]:
         patience = talk.caller.tenant.llm.timeout + self._grace
         until = time.monotonic() + patience
@@ -275,7 +282,11 @@ class Chat:
             if entry.kind == "error":
                 yield Shown("error", entry_id, entry=entry, status=entry.status)
                 return
-            anew = entry.anew or (entry.kind == "done" and not entry.text.startswith(shown))
+            if entry.kind == "done":
+                anew = not entry.text.startswith(shown)
+            else:
+                anew = bool(shown) and (entry.anew or entry.watch != watch)
+                watch = entry.watch
             more = entry.text if anew or entry.kind == "delta" else entry.text[len(shown) :]
             shown = more if anew else shown + more
             if entry.kind == "delta":

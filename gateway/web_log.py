@@ -39,6 +39,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     request: str = ""
     text: str = ""
     anew: bool = False
+    watch: str = ""  # whose piece of an answer it is: a worker that stands in for a dead one begins again
     status: int = 0
     model: str | None = None
     provider: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Sequence
 
 import msgspec
@@ -82,6 +83,7 @@ class WebWatch:
         self._log = where
         self._name = name
         self._request = request
+        self._id = secrets.token_hex(4)
         self._text = self._shown = ""
         self._more = asyncio.Event()
         self._showing = asyncio.create_task(self._show())
@@ -114,7 +116,8 @@ class WebWatch:
         if not text or text == shown:
             return await self._log.gone(self._name, self._request)
         anew = not text.startswith(shown)
-        entry = Entry("delta", self._request, text if anew else text[len(shown) :], anew)
+        more = text if anew else text[len(shown) :]
+        entry = Entry("delta", self._request, more, anew, self._id)
         self._shown = text
         return await self._log.add(self._name, entry)
 

@@ -289,6 +289,7 @@ async def _pieces(answer: AsyncIterator[Shown | None], talk: Talk) -> AsyncGener
 
 
 async def _followed(follower: Follower, talk: Talk, first: list[tuple[str, Entry]]) -> AsyncGenerator[bytes, None]:
+    watches: dict[str, str] = {}  # of the answers that grow just now
     while True:
         found = first.pop(0) if first else await follower.next(HEARTBEAT)
         if found is None:
@@ -300,8 +301,11 @@ async def _followed(follower: Follower, talk: Talk, first: list[tuple[str, Entry
             case "said" | "told":
                 data["text"] = text_of(entry)
             case "delta":
-                data |= {"text": entry.text} | ({"replace": True} if entry.anew else {})
+                anew = entry.anew or watches.get(entry.request, entry.watch) != entry.watch
+                watches[entry.request] = entry.watch
+                data |= {"text": entry.text} | ({"replace": True} if anew else {})
             case "done":
+                watches.pop(entry.request, None)
                 data |= {"text": text_of(entry), "usage": usage(entry.tokens)} | extras(talk.caller, entry)
             case "error":
                 data |= failed(entry.status)

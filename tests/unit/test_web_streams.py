@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,16 @@ from redis.asyncio import Redis
 from config.tenants import Tenant
 from gateway.adapters.web import WebSender
 from gateway.assembly import utc_now
+from gateway.chat import Caller, Chat, Talk
 from gateway.hooks import Exchange, Hook, Hooks
+from gateway.inbox.in_process import InProcessInbox
+from gateway.intake import Intake
 from gateway.messages import Answer, Target, Tokens
+from gateway.metrics import Metrics
 from gateway.routes import sse
 from gateway.web_log import WAITING, Entry, Follower, LocalLog, RedisLog, TooSlow, encode
 from gateway.wire import Wire
+from memory.conversations import Conversations
 from memory.keys import ConversationRef
 from memory.models import ShortTermMemory
 from memory.redis_client import connect
@@ -148,6 +154,44 @@ async def test_an_answer_that_begins_anew_replaces_what_was_shown(redis_url: str
     assert first is not None
     assert second is not None
     assert [(one.text, one.anew) for one in (first[1], second[1])] == [("let me look", False), ("at nine", True)]
+
+
+async def test_a_worker_that_stands_in_for_a_dead_one_replaces_what_that_one_showed(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async with Redis.from_url(redis_url) as client:
+        shown, wire = RedisLog(client), Wire(client)
+        sender = WebSender(shown)
+        chat = Chat(
+            Intake(InProcessInbox(), Metrics()), Conversations(tmp_path), wire, shown, LocalLog(), clock=utc_now
+        )
+        talk = Talk(Caller(SHOP, "admin"), ConversationRef("shop", "web:ann", "default", "c"))
+        async with Follower(NAME, wire, shown, LocalLog()) as follower:
+            answer = chat.answer(follower, talk, "s-1")
+            seen = []
+            for text in ("one tw", "one two"):  # the first worker dies, the next one begins again
+                watch = sender.watch(SHOP, TARGET)
+                assert watch is not None
+                watch.grew(text)
+                seen.append(await anext(answer))
+                await watch.close()
+            for call in sender.plan(SHOP, TARGET, Answer("one two three"), 0.0):
+                await sender.send(SHOP, TARGET, call)
+            seen += [one async for one in answer]
+        async with Follower(NAME, wire, shown, LocalLog()) as late:
+            last = seen[1]
+            assert last is not None
+            found = await chat.rest(late, talk, last.id)
+            assert found is not None
+            rest = [one async for one in found[1]]
+        await wire.close()
+    assert [(one.kind, one.text, one.anew) for one in seen if one] == [
+        ("delta", "one tw", False),
+        ("delta", "one two", True),
+        ("delta", " three", False),
+        ("done", "", False),
+    ]
+    assert rest == seen[2:]
 
 
 async def test_a_watch_learns_that_the_client_has_gone_also_while_nothing_is_said(redis_url: str) -> None:

@@ -20,6 +20,7 @@ from memory.errors import MemoryFault
 from memory.keys import TENANT_ID, check_tenant
 from memory.knowledge import line
 from memory.memory_manager import MemoryManager
+from processors.llm import LLMUnavailable
 
 Progress = AbstractContextManager[Callable[[int, int], None]]
 
@@ -31,7 +32,7 @@ async def _manager(settings: Settings, redis_url: str | None = None) -> AsyncIte
     manager = assembly.memory_of(settings, tenants, redis_url)
     try:
         yield manager
-    except (MemoryFault, ValueError) as error:
+    except (MemoryFault, LLMUnavailable, ValueError) as error:
         raise Failed(str(error)) from error
     finally:
         await manager.close()
@@ -117,13 +118,16 @@ async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
 
 
 async def reindex(settings: Settings, tenant: str | None, progress: Callable[[str], Progress]) -> list[str]:
-    """Makes the lists over a tenant, or over every one, anew; `progress` gives a bar for one."""
+    """Makes the lists over a tenant, or over every one, anew, and the vectors that find by meaning, where there is what
+    makes them; `progress` gives a bar for one."""
     done = []
     async with _manager(settings) as manager:
         for one in [check_tenant(tenant)] if tenant else _kept(settings):
             with progress(one) as told:
                 people = await manager.catalog.refresh(one, anew=True, progress=told)
-            done.append(f"{one}: {people} taken in")
+            with progress(f"{one}, by meaning") as told:
+                vectors = await manager.knowledge.reindex(one, anew=True, progress=told)
+            done.append(f"{one}: {people} taken in" + (f", {vectors} vectors made" if vectors else ""))
     return done
 
 

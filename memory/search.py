@@ -6,6 +6,7 @@ from memory.episodes import Episode
 from memory.facts import Fact, Scope, shown
 from memory.procedures import Procedure
 from memory.recall.entry import Entry, Hit
+from memory.wording import slug
 from processors.models import MemoryEvent
 
 __all__ = ["KINDS", "Entry", "Hit", "of_episode", "of_event", "of_fact", "of_procedure"]
@@ -15,7 +16,8 @@ KINDS = ("fact", "episode", "procedure", "event")
 
 def of_fact(fact: Fact, user: str = "") -> Entry:
     """`user`: whose it is, where it is a user's."""
-    words = f"{fact.key} {fact.text}" if fact.value == fact.text else f"{fact.key} {fact.text} {shown(fact.value)}"
+    told = [fact.text] if fact.key == slug(fact.text) else [fact.key, fact.text]
+    words = " ".join(told if fact.value == fact.text else [*told, shown(fact.value)])
     owner = {Scope.SESSION: None, Scope.USER: user}.get(fact.scope, "")
     return Entry(fact.id, "fact", fact.text, words, fact.confidence, fact.last_used_at, owner=owner)
 

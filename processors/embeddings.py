@@ -175,8 +175,15 @@ def _sentences(texts: Sequence[str]) -> Any:
     from processors import local
 
     classifier = local.shared()
-    assert classifier is not None  # `make` looked whether it is installed
-    return classifier.vectors.encode(texts)
+    return (classifier.vectors if classifier is not None else _own_sentences()).encode(texts)
+
+
+@cache
+def _own_sentences() -> Any:
+    """Where the classifier can't be used, its vectors still can."""
+    from processors.local.vectors import SentenceVectors
+
+    return SentenceVectors()
 
 
 @cache

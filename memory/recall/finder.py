@@ -132,14 +132,15 @@ class Finder:
                 await self._load(tenant, owned, entries, embeddings)
             digests = {one.id: one.digest for one in entries}
             owned.forget(digests)
-            missing = [one for one in entries if one.id not in owned.digests]
+            missing = [one for one in entries if one.id not in owned.digests and one.id not in owned.filling]
             at_once = [] if embeddings.remote else missing[-_AT_ONCE:]
             owned.take(await self._made(tenant, at_once, embeddings))
         except LLMUnavailable as error:
             log.warning("searched by words alone: %s", error, extra={"tenant": tenant})
             return {}
-        if len(missing) > len(at_once) and not owned.filling:
-            self._soon(self._rest(tenant, owned, missing[: len(missing) - len(at_once)], embeddings))
+        if rest := missing[: len(missing) - len(at_once)]:
+            owned.filling |= {one.id for one in rest}
+            self._soon(self._rest(tenant, owned, rest, embeddings))
         return owned.meaning.closest(asked, _CLOSEST) if owned.meaning is not None else {}
 
     async def _asked(self, question: str, embeddings: Embeddings) -> Any:
@@ -170,14 +171,13 @@ class Finder:
 
     async def _rest(self, tenant: str, owned: _Owned, entries: Sequence[Entry], embeddings: Embeddings) -> None:
         """The newest first."""
-        owned.filling = True
         try:
             for end in range(len(entries), 0, -_PART):
                 owned.take(await self._made(tenant, entries[max(0, end - _PART) : end], embeddings))
         except LLMUnavailable as error:
             log.warning("vectors are made later: %s", error, extra={"tenant": tenant})
         finally:
-            owned.filling = False
+            owned.filling -= {one.id for one in entries}
 
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -193,7 +193,7 @@ class _Owned:
         self.meaning: Meaning | None = None
         self.model = ""
         self.digests: dict[str, bytes] = {}
-        self.filling = False
+        self.filling: set[str] = set()
 
     def start(self, model: str, stored: dict[str, Stored]) -> None:
         self.model, self.digests, self.meaning = model, {}, None

@@ -4,7 +4,7 @@ part has to know another's scale, and each may be missing."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import nlargest
 from typing import Any
@@ -25,6 +25,7 @@ _NEXT, _AFTER = 0.4, 0.2  # how much of its neighbours' fit an entry gets: what 
 _NEXT_MEANING, _AFTER_MEANING = 0.3, 0.1
 _SAME_TALK = timedelta(hours=1)
 _SPEAKER = 1.2  # who is named in the question said it
+_ALIKE = 1e-6
 _HALF_LIFE = 90.0  # days
 _REBUILD = 0.3  # the share of removed entries from which the rest is taken over into a new one
 
@@ -155,15 +156,24 @@ class Ranking:
     ) -> dict[int, float]:
         fused: dict[int, float] = {}
         for weight, scores in ((1.0, words), (trust, meant)):
-            for rank, number in enumerate(self._best(scores)):
+            for number, rank in self._ranks(scores):
                 fused[number] = fused.get(number, 0.0) + weight / (_K + rank)
         strength = {number: self._strength(self._entries[number], now) for number in self._best(fused)}
-        for rank, number in enumerate(self._best(strength)):
+        for number, rank in self._ranks(strength):
             fused[number] += _STRENGTH / (_K + rank)
         named = {self._speakers[word] for word in asked if word in self._speakers}
         if len(named) == 1:
             fused = {n: score * (_SPEAKER if self._entries[n].by in named else 1.0) for n, score in fused.items()}
         return fused
+
+    def _ranks(self, scores: Mapping[int, float]) -> Iterator[tuple[int, int]]:
+        """The best with their ranks; those that are alike share one."""
+        rank, last = 0, math.inf
+        for place, number in enumerate(self._best(scores)):
+            if scores[number] < last - _ALIKE:
+                rank = place
+            last = scores[number]
+            yield number, rank
 
     def _best(self, scores: Mapping[int, float]) -> list[int]:
         """Numbers, the best first; alike ones as they come."""

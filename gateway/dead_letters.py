@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 
 from gateway.inbox.base import Inbox, Policy
 from gateway.inbox.redis import INDEX, dead_key
-from gateway.messages import InboundMessage, decode
+from gateway.messages import BEGUN, InboundMessage, decode
 from gateway.patience import OWED
 
 KEPT_FOR = timedelta(days=90)
@@ -56,7 +56,7 @@ class DeadLetters:
         owed = {OWED: letter.carried.decode()} if letter.carried else {}
         again = msgspec.structs.replace(
             letter.message,
-            extra={**letter.message.extra, **owed},
+            extra={name: value for name, value in letter.message.extra.items() if name != BEGUN} | owed,
             event_id=f"{letter.message.event_id}+{letter.id}",
             reply_token=None,
             received_at=datetime.now(UTC).timestamp(),

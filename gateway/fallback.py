@@ -39,7 +39,7 @@ class SpoolingInbox(InProcessInbox):
         if wait == 0:
             for message in claim.messages:
                 if (entry := self._entries.get((name_of(message), event_of(message)))) is not None:
-                    await asyncio.to_thread(entry.mark_begun)
+                    await asyncio.to_thread(entry.mark_begun, outbox)
         return wait
 
     async def finish(

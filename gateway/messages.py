@@ -82,7 +82,7 @@ class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
 _TOGETHER = frozenset((Kind.TEXT, Kind.IMAGE, Kind.VIDEO, Kind.AUDIO, Kind.FILE, Kind.EDITED, Kind.UNSEND))
 
-BEGUN = "begun"  # in a message's `extra`: an answer to it was under way when the process that made it ended
+BEGUN = "begun"  # in a message's `extra`: the outbox of an answer under way when the process that made it ended
 MAX_TEXT = 20_000  # characters kept of one message; the rest is cut, and the message says so in `extra["cut"]`
 
 _encoder = msgspec.json.Encoder()

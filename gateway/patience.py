@@ -10,9 +10,8 @@ next.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -20,7 +19,7 @@ import msgspec
 from config.tenants import LineChannel, Tenant
 from gateway.adapters.base import Call
 from gateway.inbox.base import Claim, Inbox
-from gateway.messages import Answer, InboundMessage, Kind, QuickReply, Target, target_of
+from gateway.messages import BEGUN, Answer, InboundMessage, Kind, QuickReply, Target, target_of
 from gateway.moment import Done, Moment
 from gateway.outbox import Courier, Outbox, decode
 from gateway.texts import text
@@ -84,7 +83,6 @@ class Expired:
     why: str
 
 
-_KEYS = uuid.UUID("5b0d9a52-8f0a-4b5e-9a55-0f6f6a3b7c11")
 _encoder = msgspec.json.Encoder()
 _waiting = msgspec.json.Decoder(Waiting)
 
@@ -115,8 +113,9 @@ class Patience:
 
     def opened(self, claim: Claim) -> Outbox:
         """What an earlier try left; else an outbox that has no answer of its own yet, with what the last batch left."""
-        if claim.outbox:
-            return decode(claim.outbox)
+        begun = claim.messages[-1].extra.get(BEGUN)
+        if claim.outbox or isinstance(begun, str):
+            return decode(claim.outbox or begun.encode())
         owed = [claim.carried, *(message.extra.get(OWED) for message in claim.messages)]
         left = [_waiting.decode(raw) for raw in owed if raw]
         answers = tuple(answer for one in left for answer in one.answers)
@@ -163,7 +162,6 @@ class Patience:
             target = msgspec.structs.replace(target, reply_token=token, token_received_at=at)
         packed = self._courier.pack(moment.tenant, target, msgspec.structs.replace(answer, before=before))
         packed.noticed, packed.spent = outbox.noticed, outbox.spent
-        packed.calls = [_named(call, moment.last, number) for number, call in enumerate(packed.calls)]
         return packed
 
     async def step(self, claim: Claim, tenant: Tenant, outbox: Outbox) -> Deliver | CarryOn | Park | Expired:
@@ -253,15 +251,6 @@ def answers_in(carried: bytes | None) -> tuple[Answer, ...]:
 
 def is_press(message: InboundMessage) -> bool:
     return message.kind is Kind.POSTBACK and message.text == ANSWER_PLEASE
-
-
-def _named(call: Call, message: InboundMessage, number: int) -> Call:
-    """With a retry key that whoever else answers the message would use as well: the HTTP side while Redis is away, of
-    which nobody may know how far it came before it was killed."""
-    if call.key is None:
-        return call
-    name = "/".join((message.tenant, message.channel, message.event_id, str(number)))
-    return replace(call, key=str(uuid.uuid5(_KEYS, name)))
 
 
 def _left_by(outbox: Outbox) -> Waiting:

@@ -154,7 +154,7 @@ class Turn:
                         else await self._patience.during(claim, moment, outbox, partial(self._answer, attaching))
                     )
                     outbox = self._patience.pack(moment, outbox, answer or Answer(""))
-                    outbox.flying = bool(moment.last.extra.get(BEGUN))
+                    outbox.flying = moment.last.extra.get(BEGUN) is True  # as an older version noted it
                 match await self._patience.step(claim, tenant, outbox):
                     case Park(pause):
                         await acknowledging

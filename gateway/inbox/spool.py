@@ -76,20 +76,21 @@ class Entry:
             os.close(self.lock)
             self.lock = None
 
-    def mark_begun(self) -> None:
-        """On disk when it returns: an answer may have reached the customer from now on."""
+    def mark_begun(self, outbox: bytes) -> None:
+        """On disk when it returns: from now on these calls may have reached the customer."""
         message = self.spooled.message
-        if self.lock is None or message.extra.get(BEGUN):
+        if self.lock is None:
             return
-        begun = msgspec.structs.replace(message, extra={**message.extra, BEGUN: True})
-        before, spooled = _encode(self.spooled), msgspec.structs.replace(self.spooled, message=begun)
+        begun = msgspec.structs.replace(message, extra={**message.extra, BEGUN: outbox.decode()})
+        spooled = msgspec.structs.replace(self.spooled, message=begun)
+        size = os.fstat(self.lock).st_size
         try:
             # It only gets longer, so nothing of the old content can be left behind.
-            _write(self.lock, _encode(spooled))
+            _write(self.lock, _encode(spooled).ljust(size))
             os.fsync(self.lock)
         except OSError:  # a full disk: what stood there fits
-            _write(self.lock, before)
-            os.ftruncate(self.lock, len(before))
+            _write(self.lock, _encode(self.spooled).ljust(size))
+            os.ftruncate(self.lock, size)
             raise
         self.spooled = spooled
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import aiohttp
 import pytest
+from msgspec import structs
 
 from gateway import assembly
+from gateway.adapters.base import Call
+from gateway.adapters.line_sender import LineSender
 from gateway.dead_letters import DeadLetters
+from gateway.inbox.base import Policy
 from gateway.inbox.redis import RedisInbox
+from gateway.messages import BEGUN, Answer, InboundMessage, target_of
+from gateway.outbox import Outbox, encode
 from tests.house import ADMIN_KEY, House, house, shop
 from tests.standins.line import monthly_limit, rate_limited
 from tests.standins.model import Fault
@@ -143,3 +151,38 @@ async def test_a_push_that_landed_but_was_not_heard_of_shows_once(tmp_path: Path
         await home.line.until(lambda: len(home.line.calls_to("/push")) == 2)
         await home.quiet()
         assert len(home.line_shows(ANN)) == 1
+
+
+@pytest.mark.parametrize("way", ["reply", "push"])
+async def test_what_another_process_had_begun_to_send_is_gone_on_with_and_never_sent_in_another_way(
+    tmp_path: Path, redis_url: str, way: str
+) -> None:
+    """The HTTP side answered while Redis was away, LINE has it, and minutes later a worker takes it over."""
+    async with house(tmp_path, redis_url) as home:
+        body = {"replyToken": home.line.issue_token(ANN)} if way == "reply" else {"to": ANN}
+        call = Call(
+            way, {**body, "messages": [{"type": "text", "text": "hi"}]}, str(uuid4()) if way == "push" else None
+        )
+        message = InboundMessage(
+            tenant="shop",
+            channel="line-main",
+            platform="line",
+            event_id="e1",
+            user_id=f"line:{ANN}",
+            chat_id=ANN,
+            text="hello",
+            reply_token=body.get("replyToken"),
+            received_at=time.time() - 300,
+        )
+        sender = LineSender(home.settings)
+        await sender.send(home.tenants.all()[0], target_of(message), call)
+        await sender.close()
+        outbox = encode(Outbox(target_of(message), Answer("hi"), [call], flying=True))
+        client = assembly.inbox_client(home.settings, home.redis_url)
+        inbox = RedisInbox(client, "test")
+        await inbox.put([(structs.replace(message, extra={BEGUN: outbox.decode()}), Policy())])
+        await inbox.close()
+        await home.quiet()
+        assert home.line_shows(ANN) == ["hi"]
+        why = "an earlier try may have answered: its reply token ran out before that could be settled"
+        assert await reasons(home) == ([why] if way == "reply" else [])

@@ -62,7 +62,7 @@ def test_a_full_disk_leaves_a_message_as_it_was_when_its_answer_begins(tmp_path:
     spool = Spool(tmp_path)
     [entry] = kept(spool, "1")
     with no_file_over(entry.path.stat().st_size + 3), pytest.raises(OSError, match="too large"):
-        entry.mark_begun()
+        entry.mark_begun(b"{}")
     entry.release()
     [again] = spool.free()
     assert (texts([again]), again.spooled.message.extra) == (["1"], {})
@@ -92,13 +92,11 @@ def test_what_comes_after_a_message_in_somebodys_hand_waits_for_it(tmp_path: Pat
 def test_a_message_with_a_begun_answer_says_so_to_who_takes_it_over(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     [entry] = kept(spool, "1")
-    entry.mark_begun()
-    entry.release()
-    [again] = spool.free()
-    again.mark_begun()
-    again.release()
-    [third] = spool.free()
-    assert third.spooled.message.extra == {BEGUN: True}
+    for calls in (b"the first call", b"the first call, then the second", b"the third"):
+        entry.mark_begun(calls)
+        entry.release()
+        [entry] = spool.free()
+        assert entry.spooled.message.extra == {BEGUN: calls.decode()}
 
 
 async def test_a_turn_stopped_while_it_ends_leaves_no_lock_behind(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from config.settings import Settings
-from config.tenants import Tenants
+from config.tenants import Tenants, TenantStatus
 from gateway.adapters.line import LineReceiver
 from gateway.adapters.telegram import TelegramReceiver
 from gateway.assembly import Clock, inbox_client, memory_of, senders_of, turn_of, utc_now
@@ -72,7 +72,9 @@ async def door(
     from gateway.fallback import Fallback
     from gateway.forgetting import Forgetting
     from gateway.live import Live
-    from gateway.routes import api, events, knowledge, memory
+    from gateway.reach import Reach
+    from gateway.routes import admin, api, events, knowledge, memory
+    from gateway.routes.admin_person import Parts
     from gateway.routes.auth import Keys
     from gateway.web_log import LocalLog
     from gateway.web_side import WebSide
@@ -133,6 +135,11 @@ async def door(
         states=states,
         clock=lambda: clock().timestamp(),
     )
+    forget = Forgetting(manager, inbox, client)
+
+    async def described(row: TenantStatus) -> dict[str, Any]:
+        return (await api.described([row], states.of, months, spent.of))[0]
+
     application = api.build(
         keys=keys,
         metrics=metrics,
@@ -146,8 +153,21 @@ async def door(
         routers=[
             *web.routers,
             memory.router(keys, manager, clock),
-            knowledge.router(keys, manager, Forgetting(manager, inbox, client)),
+            knowledge.router(keys, manager, forget),
             events.router(keys, manager),
+            admin.router(
+                admin_key=admin_key,
+                keys=keys,
+                ring=ring,
+                manager=manager,
+                client=client,
+                forget=forget,
+                person=Parts(settings, blocked, Reach(client)),
+                statuses=tenants.status,
+                described=described,
+                public_url=settings.public_url,
+                clock=clock,
+            ),
         ],
     )
     stop = asyncio.Event()

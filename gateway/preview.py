@@ -84,7 +84,7 @@ class Previews:
         )
 
     async def _question(self, tenant: Tenant, agent: Agent, user: str, words: str) -> Question:
-        """As a turn asks it. No language model is called on the way: a follow-up is looked up as rules understand it."""
+        """As a turn asks it. No language model is called on the way: of a follow-up rules tell the meaning."""
         manager, now = self._manager, self._clock()
         ref = await manager.shared(ConversationRef(tenant.id, user, DEFAULT_AGENT))
         session = await self._session(ref, now)

@@ -67,11 +67,8 @@ def build(
         page_rows = [row for row in rows if place is None or row.id > str(place[0])][: limit + 1]
         more = len(page_rows) > limit
         shown = page_rows[:limit]
-        troubles = await states((row.id, channel) for row in shown for channel in row.channels)
-        of_channels = await months(row.id for row in shown)
-        of_models = await spent(row.id for row in shown)
         return {
-            "items": [_public(row, troubles, of_channels, of_models.get(row.id)) for row in shown],
+            "items": await described(shown, states, months, spent),
             "next_cursor": cursor_of(shown[-1].id) if more else None,
             "total": len(rows),
         }
@@ -80,6 +77,19 @@ def build(
         api.include_router(router)
     handle_problems(api)
     return api
+
+
+States = Callable[[Iterable[tuple[str, str]]], Awaitable[dict[tuple[str, str], ChannelState]]]
+Months = Callable[[Iterable[str]], Awaitable[dict[tuple[str, str], Month]]]
+Spent = Callable[[Iterable[str]], Awaitable[dict[str, spending.Month]]]
+
+
+async def described(rows: Sequence[TenantStatus], states: States, months: Months, spent: Spent) -> list[dict[str, Any]]:
+    """Each tenant's file, state, channels and last error, as people may see it."""
+    troubles = await states((row.id, channel) for row in rows for channel in row.channels)
+    of_channels = await months(row.id for row in rows)
+    of_models = await spent(row.id for row in rows)
+    return [_public(row, troubles, of_channels, of_models.get(row.id)) for row in rows]
 
 
 def _public(

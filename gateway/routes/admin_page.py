@@ -1,0 +1,223 @@
+"""The admin page's frame: what every page of it has, how text of strangers is shown, what is answered when something is
+wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime
+from typing import Any, cast
+from urllib.parse import urlencode, urlsplit
+from zoneinfo import ZoneInfo
+
+from fastapi import HTTPException, Request, Response
+from fastapi.routing import APIRoute
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup, escape
+from redis.exceptions import RedisError
+
+from config.tenants import Tenant
+from gateway.errors import InboxUnavailable
+from gateway.routes.admin_session import Sessions, SignedOut, Staff
+from gateway.routes.admin_texts import MONTHS, Say
+from gateway.routes.page import FILES, Static
+from gateway.texts import Tongue
+from memory.errors import Ambiguous, Changed, MemoryFault
+from memory.facts import shown as value_shown
+from memory.keys import InvalidId
+
+TABS = ("facts", "episodes", "procedures", "users", "checkpoints", "events")
+CLIPPED = 400  # characters of a text in a list
+
+_LANGUAGE = "chat_chat_language"
+_YEAR = 365 * 86400
+_UNSHOWN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+)
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+
+
+def printable(text: str) -> str:
+    """What can't be shown, or would turn the text around it about, becomes a visible mark."""
+    return _UNSHOWN.sub("\ufffd", text)
+
+
+def _finalize(value: Any) -> Any:
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return printable(value)
+
+
+def label(text: Any) -> str:
+    """One short line for a title or an attribute, without marks that turn text about."""
+    return " ".join(printable(str(text)).translate({0x200E: "", 0x200F: "", 0x61C: ""}).split())[:120]
+
+
+def clip(text: Any, longest: int = CLIPPED) -> str:
+    plain = value_shown(text) if not isinstance(text, str) else text
+    return plain if len(plain) <= longest else plain[:longest].rstrip() + "…"
+
+
+def editable(text: str) -> Markup:
+    """Into a textarea as it is; HTML drops a first line end, so one is put before it."""
+    return Markup("\n") + escape(re.sub(r"[\x00\ud800-\udfff]", "\ufffd", text))
+
+
+class Pages:
+    def __init__(self, sessions: Sessions, clock: Callable[[], datetime]) -> None:
+        self.sessions = sessions
+        self._clock = clock
+        self._static = Static(FILES)
+        self._templates = Environment(
+            loader=FileSystemLoader(FILES / "admin"),
+            autoescape=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=_finalize,
+        )
+        self._templates.filters |= {"label": label, "clip": clip, "editable": editable}
+        self._templates.tests["text"] = lambda value: isinstance(value, str)
+
+    def render(
+        self,
+        request: Request,
+        template: str,
+        staff: Staff | None = None,
+        tenant: Tenant | None = None,
+        *,
+        status: int = 200,
+        **values: Any,
+    ) -> Response:
+        language = language_of(request)
+        say = Say(language)
+        zone = ZoneInfo(tenant.timezone) if tenant else ZoneInfo("UTC")
+        shops = self.sessions.tenants(staff) if staff else []
+        body = self._templates.get_template(template).render(
+            lang=language,
+            say=say,
+            static=self._static.link,
+            staff=staff,
+            csrf=staff.csrf if staff else "",
+            tenant=tenant,
+            several=len(shops) > 1,
+            tabs=TABS,
+            here=here(request),
+            other=here(request, lang="en" if language == "th" else "th"),
+            when=lambda moment, day=False: _when(moment, zone, language, day=day),
+            number=lambda count: f"{count:,}",
+            done=self._done(request, say),
+            undo=request.query_params.get("undo", "") if request.query_params.get("done") == "saved" else "",
+            tab=values.pop("tab", ""),
+            link=lambda path, **query: f"{path}?{urlencode(query)}" if query else path,
+            **values,
+        )
+        response = Response(body.encode("utf-8", "replace"), status, _HEADERS, "text/html; charset=utf-8")
+        if (chosen := request.query_params.get("lang")) in ("th", "en"):
+            secure = self.sessions.secure(request)
+            response.set_cookie(_LANGUAGE, chosen, max_age=_YEAR, samesite="lax", httponly=True, secure=secure)
+        return response
+
+    def trouble(self, request: Request, error: Exception, staff: Staff | None = None) -> Response:
+        """What is wrong, in words; where to go is on the page."""
+        status = status_of(error)
+        return self.render(request, "trouble.html", staff, None, status=status, code=status)
+
+    def _done(self, request: Request, say: Say) -> str:
+        name = request.query_params.get("done", "")
+        count = request.query_params.get("n", "0")
+        if name == "undo_late":
+            return say(name)
+        known = re.fullmatch(r"[a-z]{1,20}", name) and say(f"done.{name}") != name
+        return say(f"done.{name}", count=count if count.isdigit() else "0") if known else ""
+
+    def route_class(self) -> type[APIRoute]:
+        """Routes whose errors are pages too; whoever is signed out is sent to sign in."""
+        pages = self
+
+        class Page(APIRoute):
+            def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+                handle = super().get_route_handler()
+
+                async def handled(request: Request) -> Response:
+                    try:
+                        return await handle(request)
+                    except SignedOut:
+                        back = here(request) if request.method == "GET" else ""
+                        return see(f"/admin?{urlencode({'back': back})}" if back else "/admin")
+                    except (HTTPException, MemoryFault, InvalidId, RedisError, InboxUnavailable, OSError) as error:
+                        return pages.trouble(request, error)
+
+                return handled
+
+        return Page
+
+
+def status_of(error: Exception) -> int:
+    if isinstance(error, HTTPException):
+        return error.status_code
+    if isinstance(error, Ambiguous):
+        return 409
+    if isinstance(error, Changed):
+        return 412
+    return 422 if isinstance(error, InvalidId) else 503
+
+
+def language_of(request: Request) -> Tongue:
+    """As asked, else as chosen before, else the browser's first of ours."""
+    for wanted in (request.query_params.get("lang"), request.cookies.get(_LANGUAGE)):
+        if wanted in ("th", "en"):
+            return cast(Tongue, wanted)
+    accepted = [one.strip()[:2].lower() for one in request.headers.get("accept-language", "").split(",")]
+    return next((cast(Tongue, one) for one in accepted if one in ("th", "en")), "en" if any(accepted) else "th")
+
+
+def here(request: Request, **changed: str) -> str:
+    """The page's own address, without what it said once."""
+    left = [(name, value) for name, value in request.query_params.multi_items() if name not in (*_ONCE, *changed)]
+    query = urlencode([*left, *changed.items()])
+    return f"{request.url.path}?{query}" if query else request.url.path
+
+
+_ONCE = ("done", "n", "undo", "edit", "lang", "find")
+
+
+def ours(back: str, otherwise: str) -> str:
+    """An address on this page, or `otherwise`: nobody is sent anywhere else."""
+    plain = re.fullmatch(r"/(?:memories|admin)(?:[/?][\x21-\x7e]*)?", back)
+    return back if plain and "\\" not in back and urlsplit(back).netloc == "" else otherwise
+
+
+def with_(path: str, **more: object) -> str:
+    return f"{path}{'&' if '?' in path else '?'}{urlencode({name: str(value) for name, value in more.items()})}"
+
+
+def see(path: str) -> Response:
+    return Response(status_code=303, headers={"Location": path, "Cache-Control": "no-store"})
+
+
+def _when(moment: Any, zone: ZoneInfo, language: Tongue, *, day: bool) -> Markup:
+    """A time of the shop's as people write it; Thai years are Buddhist."""
+    try:
+        at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        local = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(zone)
+    except (ValueError, AttributeError, OverflowError):
+        return escape("–")
+    year = local.year + 543 if language == "th" else local.year
+    told = f"{local.day} {MONTHS[language][local.month - 1]} {year}" + ("" if day else f" {local:%H:%M}")
+    return Markup('<time datetime="{}">{}</time>').format(local.isoformat(timespec="seconds"), told)
+
+
+def picked(query: Mapping[str, str], name: str, among: Any) -> str:
+    """A filter's value if it is one of these; else all are shown."""
+    value = query.get(name, "")
+    return value if value in set(among) else ""

@@ -1,0 +1,77 @@
+"""`/admin/<tenant>/…`: how a tenant stands, and its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request, Response
+
+from config.tenants import TenantStatus
+from gateway.key_ring import KeyRing
+from gateway.routes.admin_page import Pages, see, with_
+from gateway.routes.admin_session import Staff
+from gateway.routes.visitors import web_channel
+
+
+def router(
+    pages: Pages,
+    ring: KeyRing,
+    statuses: Callable[[], list[TenantStatus]],
+    described: Callable[[TenantStatus], Awaitable[dict[str, Any]]],
+    clock: Callable[[], datetime],
+) -> APIRouter:
+    routes = APIRouter(route_class=pages.route_class())
+    sessions = pages.sessions
+
+    @routes.get("/admin/{tenant}/keys")
+    async def keys(request: Request, tenant: str) -> Response:
+        staff = await sessions.staff(request)
+        return _keys(request, staff, tenant, "")
+
+    @routes.post("/admin/{tenant}/keys")
+    async def change(request: Request, tenant: str) -> Response:
+        staff = await sessions.staff(request)
+        shop = sessions.tenant(staff, tenant)
+        form = await sessions.form(request, staff)
+        do, _, about = form.one("do").partition(":")
+        if do == "new":
+            try:
+                _, key = ring.make(shop.id, form.one("name"), clock())
+            except ValueError as error:
+                raise HTTPException(422, str(error)) from None
+            return _keys(request, staff, tenant, key)
+        if do != "revoke":
+            raise HTTPException(400, "There is nothing of that name to do")
+        if form.one("sure") != "1":
+            return pages.render(
+                request, "confirm.html", staff, shop, tab="keys", refs=[], count=0, back=f"/admin/{shop.id}/keys",
+                what="revoke", do=f"revoke:{about}", name="", go="revoke", action=f"/admin/{shop.id}/keys", fields={},
+                wrong="",
+            )  # fmt: skip
+        if not ring.revoke(shop.id, about):
+            raise HTTPException(404, "There is no such key")
+        return see(with_(f"/admin/{shop.id}/keys", done="revoked"))
+
+    def _keys(request: Request, staff: Staff, tenant: str, made: str) -> Response:
+        shop = sessions.tenant(staff, tenant)
+        return pages.render(
+            request, "keys.html", staff, shop, tab="keys", listed=ring.of(shop.id), in_file=len(shop.api_keys),
+            made=made,
+        )  # fmt: skip
+
+    @routes.get("/admin/{tenant}/status")
+    async def status(request: Request, tenant: str) -> Response:
+        staff = await sessions.staff(request)
+        shop = sessions.tenant(staff, tenant)
+        row = next((one for one in statuses() if one.id == shop.id), None)
+        if row is None:
+            raise HTTPException(404, "There is no such tenant")
+        told = await described(row)
+        return pages.render(
+            request, "status.html", staff, shop, tab="tenant", told=told, mistakes=row.errors,
+            web=web_channel(shop) is not None,
+        )  # fmt: skip
+
+    return routes

@@ -1,0 +1,102 @@
+// The page works without this. With it: search as you type, select a page, a menu that closes, a notice that goes.
+"use strict";
+
+const PAUSE = 250; // ms without a key before it is looked for
+document.documentElement.classList.add("scripted");
+
+let asking = null;
+
+/** Puts the part of another page that `where` names in place of ours. */
+async function swap(where, url, options = {}) {
+  asking?.abort();
+  const mine = (asking = new AbortController());
+  const part = document.querySelector(where);
+  part.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(url, { ...options, signal: mine.signal, headers: { Accept: "text/html" } });
+    if (!answer.ok || answer.redirected) throw new Error(answer.status);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const next = page.querySelector(where);
+    if (!next) throw new Error("another page");
+    document.querySelector(where).replaceWith(document.adoptNode(next));
+    return true;
+  } catch (error) {
+    part.removeAttribute("aria-busy");
+    return error.name === "AbortError";
+  }
+}
+
+function address(form) {
+  const fields = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+  return `${form.action}?${fields}`;
+}
+
+let waiting = 0;
+async function look(form) {
+  const url = address(form);
+  if (!(await swap(form.dataset.live, url))) return form.submit();
+  history.replaceState(null, "", url);
+  // What the page around the list says of where we are.
+  for (const one of document.querySelectorAll(".menu a[href*='/export'], .tools a[hreflang]")) {
+    const path = new URL(one.href);
+    const lang = path.searchParams.get("lang");
+    if (path.pathname.split("/").length < 5 && !lang) continue; // all of it
+    path.search = new URL(url).search;
+    if (lang) path.searchParams.set("lang", lang);
+    one.href = path;
+  }
+  needs();
+}
+
+function needs() {
+  for (const button of document.querySelectorAll("[data-needs]")) {
+    button.disabled = !document.querySelector(`input[name="${button.dataset.needs}"]:checked`);
+  }
+}
+
+document.addEventListener("input", (event) => {
+  const form = event.target.form;
+  if (form?.dataset.live) {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => look(form), event.target.type === "search" ? PAUSE : 0);
+  }
+});
+document.addEventListener("change", (event) => {
+  const all = event.target.dataset.all;
+  if (all) for (const one of document.querySelectorAll(`input[name="${all}"]`)) one.checked = event.target.checked;
+  needs();
+});
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (form.dataset.live) {
+    event.preventDefault();
+    clearTimeout(waiting);
+    look(form);
+  } else if (form.dataset.swap) {
+    event.preventDefault();
+    const fields = new URLSearchParams(new FormData(form, event.submitter));
+    if (!(await swap(form.dataset.swap, form.action, { method: "POST", body: fields }))) form.submit();
+  }
+});
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+document.addEventListener("keydown", (event) => {
+  const open = event.key === "Escape" && document.querySelector(".menu[open]");
+  if (open) {
+    open.open = false;
+    open.querySelector("summary").focus();
+  } else if (event.key === "/" && !event.target.closest("input, textarea, select")) {
+    const search = document.querySelector("input[type=search]");
+    if (search) {
+      event.preventDefault();
+      search.focus();
+    }
+  }
+});
+
+const said = new URL(location);
+for (const name of ["done", "n", "undo", "lang"]) said.searchParams.delete(name);
+history.replaceState(null, "", said); // loaded again, it does not say again what was done
+needs();
+document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

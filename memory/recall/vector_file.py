@@ -93,6 +93,7 @@ class VectorFile:
             return otherwise
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
             with closing(sqlite3.connect(path, timeout=5.0)) as db:
                 db.execute("PRAGMA journal_mode=WAL")
                 db.execute("PRAGMA synchronous=OFF")  # a power cut costs making them anew, no more

@@ -39,10 +39,18 @@ def test_where_the_tokenizer_is_installed_it_counts() -> None:
 @pytest.mark.parametrize(
     ("name", "size"),
     [
-        ("mistral-7b-instruct", 7), ("mixtral-8x7b", 56), ("llama3:70b", 70), ("qwen2.5-0.5b", 0.5),
-        ("SmolLM2-135M", 0.135), ("qwen3-235b-a22b", 235), ("gemma-3n-e4b", 4), ("gpt-4o-mini", None), ("8bit-model", None), ("yi_34B_chat", 34),
+        ("mistral-7b-instruct", 7),
+        ("mixtral-8x7b", 56),
+        ("llama3:70b", 70),
+        ("qwen2.5-0.5b", 0.5),
+        ("SmolLM2-135M", 0.135),
+        ("qwen3-235b-a22b", 235),
+        ("gemma-3n-e4b", 4),
+        ("gpt-4o-mini", None),
+        ("8bit-model", None),
+        ("yi_34B_chat", 34),
     ],
-)  # fmt: skip
+)
 def test_a_models_name_tells_its_size(name: str, size: float | None) -> None:
     assert size_in(name) == size
 

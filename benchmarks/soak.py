@@ -79,13 +79,18 @@ async def _row(house: House, done: int, rate: float) -> None:
 
 async def _keys(house: House) -> tuple[Counter[str], list[str]]:
     kinds: Counter[str] = Counter()
-    lasting = []
-    async for raw in house.client.scan_iter(count=1000):
-        key = raw.decode()
-        kinds[":".join(key.split(":")[:2]) if key.startswith("cc:") else key.split(":")[0]] += 1
-        if await house.client.ttl(key) == -1 and not key.startswith(LASTING):
-            lasting.append(key)
-    return kinds, lasting
+    lasting, cursor = [], 0
+    while True:
+        cursor, found = await house.client.scan(cursor, count=1000)
+        looks = house.client.pipeline(transaction=False)
+        for raw in found:
+            looks.ttl(raw)
+        for key, ttl in zip(map(bytes.decode, found), await looks.execute(), strict=True):
+            kinds[":".join(key.split(":")[:2]) if key.startswith("cc:") else key.split(":")[0]] += 1
+            if ttl == -1 and not key.startswith(LASTING):
+                lasting.append(key)
+        if not cursor:
+            return kinds, lasting
 
 
 def main() -> None:

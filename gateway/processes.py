@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -257,6 +258,10 @@ def run_all(host: str, port: int, workers: int) -> int:
         return in_loop(main())
 
 
+# The very code that runs here, whatever the current folder holds: an operator's own `config/` is no package of ours.
+_OWN_CODE = os.pathsep.join(filter(None, (str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH"))))
+
+
 async def _keep_worker(url: str, stop: asyncio.Event) -> None:
     """One worker process, started again when it dies."""
     pause = 0.0
@@ -264,8 +269,8 @@ async def _keep_worker(url: str, stop: asyncio.Event) -> None:
         began = time.monotonic()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "gateway", "worker", "--parent", str(os.getpid())),
-            env={**os.environ, "REDIS_URL": url},
+            *("-P", "-m", "gateway", "worker", "--parent", str(os.getpid())),
+            env={**os.environ, "REDIS_URL": url, "PYTHONPATH": _OWN_CODE},
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for us: we tell the workers when the door is shut
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -132,6 +133,15 @@ async def shown(manager: MemoryManager, tenant: Tenant, asked: Asked, cursor: st
     for one in items if kind == "events" else ():
         one["band"] = band(one["importance_score"]).value
     return Shown(items, following(listed, asked.sort), listed.total)
+
+
+async def names(manager: MemoryManager, tenant: str, users: set[str]) -> dict[str, str]:
+    """What these are called, as far as that is known."""
+    found = await asyncio.gather(
+        *(manager.catalog.page(tenant, "users", Wanted(user=one), limit=1) for one in sorted(users))
+    )
+    told = {one["user_id"]: one["display_name"] for listed in found for one in listed.records}
+    return {user: name for user, name in told.items() if name}
 
 
 async def everything(manager: MemoryManager, tenant: Tenant, asked: Asked) -> AsyncIterator[dict[str, Any]]:

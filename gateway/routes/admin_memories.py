@@ -23,6 +23,7 @@ from gateway.routes.admin_lists import (
     days,
     everything,
     named,
+    names,
     shown,
     statistics,
 )
@@ -79,6 +80,19 @@ def router(
         shop = sessions.tenant(await sessions.staff(request), tenant)
         return _download(exported(manager, shop.id, None, clock()), f"{shop.id}-memory.json")
 
+    @routes.get("/memories/{tenant}/episode")
+    async def episode(request: Request, tenant: str, ref: str = "") -> Response:
+        staff = await sessions.staff(request)
+        shop = sessions.tenant(staff, tenant)
+        user, episode_id = named(ref)
+        found = await manager.curation.episode(shop.id, episode_id, user or _OWN)
+        if found is None:
+            raise HTTPException(404, "There is no such episode")
+        called = await names(manager, shop.id, {user} if user else set())
+        return pages.render(
+            request, "episode.html", staff, shop, tab="episodes", one=found[1], user=found[0], names=called, ref=ref
+        )
+
     @routes.get("/memories/{tenant}/{tab}/export")
     async def export_some(request: Request, tenant: str, tab: str) -> Response:
         shop = sessions.tenant(await sessions.staff(request), tenant)
@@ -132,6 +146,7 @@ def router(
             tab=tab,
             asked=asked,
             page=page,
+            names=await names(manager, shop.id, {one["user_id"] for one in page.items if one["user_id"]}),
             page_number=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1,
             cursor=cursor,
             paging={name: value for name, value in request.query_params.items() if name in _KEPT and value},

@@ -63,6 +63,13 @@ def label(text: Any) -> str:
     return " ".join(printable(str(text)).translate({0x200E: "", 0x200F: "", 0x61C: ""}).split())[:120]
 
 
+def short(text: Any) -> str:
+    """A name, or what of an id tells it from others: `line:U4af2c9…`."""
+    plain = label(text)
+    head, colon, own = plain.partition(":")
+    return f"{head}:{own[:8]}…" if colon and len(own) > 14 and head.isalpha() else plain
+
+
 def clip(text: Any, longest: int = CLIPPED) -> str:
     plain = value_shown(text) if not isinstance(text, str) else text
     return plain if len(plain) <= longest else plain[:longest].rstrip() + "…"
@@ -85,7 +92,7 @@ class Pages:
             lstrip_blocks=True,
             finalize=_finalize,
         )
-        self._templates.filters |= {"label": label, "clip": clip, "editable": editable}
+        self._templates.filters |= {"label": label, "short": short, "clip": clip, "editable": editable}
         self._templates.tests["text"] = lambda value: isinstance(value, str)
 
     def render(

@@ -229,7 +229,7 @@ def turn_of(
             Presses(),
             Takeover(desk, processors, responder),
             Rating(manager),
-            Commands(manager, Forgetting(manager, inbox, client)),
+            Commands(manager, Forgetting(manager, inbox, client, settings.data_dir)),
         ],
         holders=holders,
         hooks=Hooks(History(manager.transcripts), [*([live] if live else []), *installed()]),

@@ -135,7 +135,7 @@ async def door(
         states=states,
         clock=lambda: clock().timestamp(),
     )
-    forget = Forgetting(manager, inbox, client)
+    forget = Forgetting(manager, inbox, client, settings.data_dir)
 
     async def described(row: TenantStatus) -> dict[str, Any]:
         return (await api.described([row], states.of, months, spent.of))[0]

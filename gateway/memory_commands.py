@@ -111,7 +111,7 @@ async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
         inbox = RedisInbox(client, "operator")
         try:
             async with _manager(settings, url) as manager:
-                receipt = await Forgetting(manager, inbox, client)(tenant, user)
+                receipt = await Forgetting(manager, inbox, client, settings.data_dir)(tenant, user)
         finally:
             await inbox.close()
     return [f"{name}: {count}" for name, count in receipt.items()]

@@ -10,6 +10,10 @@ import pytest
 import redis
 
 from gateway.memory_commands import forget
+from memory.keys import understanding_dir
+from processors import corrections
+from processors.corrections import Correction
+from processors.models import EventType
 from tests.house import House, house, shop
 from tests.standins.model import Fault
 
@@ -62,6 +66,8 @@ async def test_a_forgotten_person_leaves_no_dead_letter_and_no_note_to_staff(
         home.telegram.next(Fault(status=403, body=GONE, on=SEND))
         await home.telegram_says(4242, "hello pistachio")
         await home.quiet()
+        corrected = Correction("no pistachio", EventType.REQUEST, user="telegram:4242")
+        corrections.add(understanding_dir(home.settings.data_dir / "understanding", "shop"), corrected)
         before = traces(home, b"telegram:4242", b"pistachio")
         assert {"cc:dead:shop", "sm:shop:telegram:4242"} < set(before)
         assert any(name.startswith("cc:staff:") for name in before)

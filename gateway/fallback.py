@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 
-from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite, event_of, name_of
+from gateway.inbox.base import Claim, Claims, Inbox, Outcome, SessionWrite, event_of, name_of
 from gateway.inbox.in_process import InProcessInbox
 from gateway.inbox.spool import Entry
 from gateway.pacing import Limit
@@ -32,6 +32,14 @@ class SpoolingInbox(InProcessInbox):
             self._entries[name_of(message), event_of(message)] = entry
         else:  # it could not be answered from here before, and is left to the workers
             entry.release()
+
+    async def claim(self, limit: int) -> Claims:
+        """What the queue itself has buried is let go of as well: it would be in hand for as long as this process is."""
+        found = await super().claim(limit)
+        buried = [self._entries.pop((name, event_of(message)), None) for name, *_, message in self.state.dead]
+        self.state.dead.clear()
+        _let_go([entry for entry in buried if entry is not None], answered=False)
+        return found
 
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
         """What may have reached the customer is on disk first: whoever takes it over must not answer it anew."""

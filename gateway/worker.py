@@ -86,6 +86,10 @@ class Worker:
             self._pressure.note(claim.waited)
             if self._pressure.high():
                 claim = replace(claim, hurried=True)
+            for earlier, held in self._active.items():
+                if held.conversation == claim.conversation:  # its lease ended while this process was not running
+                    log.warning("claim lost", extra={"conversation": claim.conversation})
+                    earlier.cancel()
             task = asyncio.create_task(self._one(claim), name=claim.conversation)
             self._active[task] = claim
             task.add_done_callback(self._ended)
@@ -153,17 +157,17 @@ class Worker:
         now = asyncio.get_running_loop().time
         while True:
             started = now()
-            held = dict(self._active)
+            held = {claim.conversation: (task, claim) for task, claim in self._active.items()}  # the newest of each
             try:
-                lost = await self._inbox.beat(list(held.values()))
+                lost = await self._inbox.beat([claim for _, claim in held.values()])
                 if self._on_alive is not None:
                     await self._on_alive()
             except InboxUnavailable as error:
                 log.warning("no heartbeat: %s", error)
                 lost = set()
-            for task, claim in held.items():
-                if claim.conversation in lost and not task.done():
-                    log.warning("claim lost", extra={"conversation": claim.conversation})
+            for name in lost:
+                if not (task := held[name][0]).done():
+                    log.warning("claim lost", extra={"conversation": name})
                     task.cancel()
             await asyncio.sleep(max(0.05, self._beat_every - (now() - started)))
 

@@ -239,3 +239,16 @@ async def test_who_still_waits_in_the_inbox_is_not_answered_from_here_however_lo
     assert await safe.put([(message("1"), Policy())]) == [True]
     assert await safe.put([(message("2", user="line:b"), Policy())]) == [True]
     assert taken == answered
+
+
+async def test_what_no_try_of_this_process_came_to_an_end_with_is_left_to_the_workers(tmp_path: Path) -> None:
+    spool, inbox = Spool(tmp_path), SpoolingInbox()
+    [entry] = spool.add([(message("1"), Policy(max_attempts=1))])
+    assert entry is not None
+    await inbox.take(entry)
+    for _ in range(4):
+        [claim] = (await inbox.claim(1)).claims
+        await inbox.fail(claim, 0)
+    assert (await inbox.claim(1)).claims == ()
+    assert texts(spool.free()) == ["1"]
+    assert inbox.state.dead == []

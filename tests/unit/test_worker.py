@@ -62,6 +62,29 @@ def test_a_worker_short_of_cpu_takes_no_more_than_it_can_keep(caplog: pytest.Log
     assert (len(tries), tries.total(), state.dead) == (200, 200, [])
 
 
+def test_a_claim_taken_anew_by_the_same_worker_is_not_given_up_with_the_lost_one() -> None:
+    loop, tries, stop = OwnTime(), [0], asyncio.Event()
+    inbox = InProcessInbox(clock=loop.time)
+
+    async def handle(claim: Claim) -> None:
+        tries[0] += 1
+        if tries[0] == 1:
+            inbox.state.leases[claim.conversation] = 0  # it ended: the process was stopped for longer
+            await asyncio.Event().wait()
+        await asyncio.sleep(8)  # heartbeats come meanwhile
+        await inbox.finish(claim, None)
+        stop.set()
+
+    async def work() -> None:
+        await inbox.put([(message(1), Policy())])
+        async with asyncio.timeout(3600):
+            await Worker(inbox, handle).run(stop)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(work())
+    assert tries == [2]
+
+
 def test_the_room_shrinks_while_the_loop_is_late_and_grows_while_all_of_it_is_used() -> None:
     room = Room(64, 10.0)
     assert room.size == FIRST

@@ -47,7 +47,7 @@ async def soak(messages: int, users: int) -> int:
 
         async def lane() -> int:
             nonlocal done, told
-            lost = 0
+            late = 0
             for position in todo:
                 number, path, body, headers = door.message(position % users)
                 event = waiting[number] = asyncio.Event()
@@ -55,17 +55,18 @@ async def soak(messages: int, users: int) -> int:
                 try:
                     await asyncio.wait_for(event.wait(), PATIENCE)
                 except TimeoutError:
-                    lost += 1
+                    late += 1
                 done += 1
                 if done >= told + max(messages // 20, 1):
                     told = done
                     await _row(house, done, done / (time.monotonic() - began))
-            return lost
+            return late
 
-        lost = sum(await asyncio.gather(*(lane() for _ in range(AT_ONCE))))
+        late = sum(await asyncio.gather(*(lane() for _ in range(AT_ONCE))))
         await asyncio.sleep(2)  # the last turns end after their answers
+        lost = len(waiting)
         kinds, lasting = await _keys(house)
-    print(f"lost {lost}; keys by kind: {dict(kinds)}; keys that stand for ever and should not: {lasting or 'none'}")
+    print(f"not answered within {PATIENCE:.0f} s: {late}, never: {lost}; keys by kind: {dict(kinds)}; keys that stand for ever and should not: {lasting or 'none'}")
     return int(bool(lost or lasting))
 
 

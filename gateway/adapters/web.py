@@ -19,6 +19,7 @@ from gateway.web_log import STREAMED, Entry, WebLog
 
 log = logging.getLogger(__name__)
 
+CLOSED_WITHIN = 0.2  # seconds
 LOOK_EVERY = 1.0  # seconds between looks whether the client is still there, while the model says nothing
 
 
@@ -85,6 +86,7 @@ class WebWatch:
         self._request = request
         self._id = secrets.token_hex(4)
         self._text = self._shown = ""
+        self._over = False
         self._more = asyncio.Event()
         self._showing = asyncio.create_task(self._show())
 
@@ -93,17 +95,23 @@ class WebWatch:
         self._more.set()
 
     async def close(self) -> None:
+        # A piece on its way is let through: a call to Redis that is broken off takes its connection along.
+        self._over = True
+        self._more.set()
+        await asyncio.wait({self._showing}, timeout=CLOSED_WITHIN)
         self._showing.cancel()
         await asyncio.gather(self._showing, return_exceptions=True)
 
     async def _show(self) -> None:
-        while not self.gone.is_set():
+        while not (self.gone.is_set() or self._over):
             try:
                 async with asyncio.timeout(LOOK_EVERY):
                     await self._more.wait()
             except TimeoutError:
                 pass
             self._more.clear()
+            if self._over:
+                return
             try:
                 if await self._step():
                     self.gone.set()

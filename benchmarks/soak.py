@@ -66,7 +66,8 @@ async def soak(messages: int, users: int) -> int:
         await asyncio.sleep(2)  # the last turns end after their answers
         lost = len(waiting)
         kinds, lasting = await _keys(house)
-    print(f"not answered within {PATIENCE:.0f} s: {late}, never: {lost}; keys by kind: {dict(kinds)}; keys that stand for ever and should not: {lasting or 'none'}")
+    print(f"not answered within {PATIENCE:.0f} s: {late}, never: {lost}")
+    print(f"keys by kind: {dict(kinds)}; keys that stand for ever and should not: {lasting or 'none'}")
     return int(bool(lost or lasting))
 
 
@@ -86,7 +87,8 @@ async def _keys(house: House) -> tuple[Counter[str], list[str]]:
         looks = house.client.pipeline(transaction=False)
         for raw in found:
             looks.ttl(raw)
-        for key, ttl in zip(map(bytes.decode, found), await looks.execute(), strict=True):
+        for raw, ttl in zip(found, await looks.execute(), strict=True):
+            key = str(raw, "utf-8") if isinstance(raw, bytes) else raw
             kinds[":".join(key.split(":")[:2]) if key.startswith("cc:") else key.split(":")[0]] += 1
             if ttl == -1 and not key.startswith(LASTING):
                 lasting.append(key)

@@ -4,9 +4,9 @@
     python -m benchmarks.recall thai [--embeddings local]
     python -m benchmarks.recall speed [--embeddings local]
 
-`conversations` takes a file of LoCoMo's form (not part of this repository): each turn is a memory, and the evidence that
-a question names is to be among the first 5, 10 and 20. `thai` takes recall_thai.tsv, or the file named: customers with
-60 memories each. recall_thai_later.tsv was written when the ranking and `topics.yaml` were final; the other was known
+`conversations` takes a file of LoCoMo's form (not part of this repository): each turn is a memory, the evidence
+that a question names is to be among the first 5, 10 and 20. `thai` takes recall_thai.tsv, or the file named: customers
+with 60 memories each. recall_thai_later.tsv was written when ranking and `topics.yaml` were final; the other was known
 to who wrote those. No language model is asked.
 """
 
@@ -37,6 +37,7 @@ KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversar
 PAIRS = Path(__file__).parent / "recall_thai.tsv"
 A_CUSTOMER = 20  # pairs: 60 memories
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+_APART = timedelta(hours=3)
 
 
 def turns(conversation: dict[str, Any]) -> list[Entry]:
@@ -51,10 +52,10 @@ def turns(conversation: dict[str, Any]) -> list[Entry]:
     return out
 
 
-async def conversations(file: Path, only: Sequence[str], embeddings: Embeddings | None) -> None:
+async def conversations(samples: Sequence[dict[str, Any]], only: Sequence[str], embeddings: Embeddings | None) -> None:
     found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     with tempfile.TemporaryDirectory() as folder:
-        for sample in json.loads(file.read_text(encoding="utf-8")):
+        for sample in samples:
             if only and sample["sample_id"] not in only:
                 continue
             entries = turns(sample["conversation"])
@@ -81,8 +82,8 @@ async def conversations(file: Path, only: Sequence[str], embeddings: Embeddings 
     print(table(["questions", "count", "recall@5", "@10", "@20"], rows))
 
 
-async def thai(file: Path, embeddings: Embeddings | None) -> None:
-    rows = [line.split("\t") for line in file.read_text("utf-8").splitlines()[1:]]
+async def thai(lines: Sequence[str], embeddings: Embeddings | None) -> None:
+    rows = [line.split("\t") for line in lines[1:]]
     found: dict[str, list[bool]] = defaultdict(list)
     missed = []
     customers = len(rows) // A_CUSTOMER
@@ -115,7 +116,7 @@ async def speed(embeddings: Embeddings | None) -> None:
     for count in (1_000, 10_000, 100_000):
         before = _rss()
         entries = [
-            Entry(str(n), "event", "", " ".join(rng.choices(words, k=rng.randint(3, 7))), at=BEGIN + timedelta(hours=3 * n))
+            Entry(str(n), "event", "", " ".join(rng.choices(words, k=rng.randint(3, 7))), at=BEGIN + n * _APART)
             for n in range(count)
         ]  # fmt: skip
         start = time.process_time()
@@ -172,11 +173,11 @@ def main() -> None:
     if given.what == "speed":
         asyncio.run(speed(embeddings))
     elif given.what == "thai":
-        asyncio.run(thai(given.file or PAIRS, embeddings))
+        asyncio.run(thai((given.file or PAIRS).read_text("utf-8").splitlines(), embeddings))
     elif given.file is None:
         parser.error("name the file of conversations")
     else:
-        asyncio.run(conversations(given.file, given.only, embeddings))
+        asyncio.run(conversations(json.loads(given.file.read_text("utf-8")), given.only, embeddings))
 
 
 if __name__ == "__main__":

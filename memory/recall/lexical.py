@@ -13,7 +13,7 @@ from typing import NamedTuple
 from memory.recall.terms import SHORT, Terms, groups, stem, thai
 
 _K1, _B = 1.2, 0.6
-_COMMON = 0.2  # of a large collection: a term in more of its texts than that tells nothing
+_COMMON = 0.05  # of a large collection: a term in more of its texts than that tells nothing
 _LARGE = 1000
 _ECHO_FROM, _ECHO_TERMS, _ECHO, _ECHO_TO = 5, 6, 0.15, 300  # words that go with the best texts count a little too
 _TOPIC = 0.6  # the share where a text has none of the words, but all that the question speaks of

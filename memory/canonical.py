@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from memory.models import LongTermMemory
+from memory.errors import LongTermUnavailable
+from memory.models import Changes, LongTermMemory
 from memory.protocols import LongTerm
 
 _HOPS = 10
@@ -23,6 +24,26 @@ async def resolved(longterm: LongTerm, tenant: str, user: str) -> tuple[str, Lon
 
 async def canonical(longterm: LongTerm, tenant: str, user: str) -> str:
     return (await resolved(longterm, tenant, user))[0]
+
+
+async def change_theirs(
+    longterm: LongTerm, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]
+) -> None:
+    """LongTerm.change of who stands for this id at that moment: what is said while two ids become one is not written to
+    the one that nobody looks at any more. `decide` is called once."""
+    for _ in range(_HOPS):
+        left: list[str] = []
+
+        def still(memory: LongTermMemory, left: list[str] = left) -> Changes:
+            if memory.person is not None and memory.person.merged_into is not None:
+                left.append(memory.person.merged_into)
+                return Changes()
+            return decide(memory)
+
+        await longterm.change(tenant, await canonical(longterm, tenant, user), still)
+        if not left:
+            return
+    raise LongTermUnavailable("the person's ids are being merged all the time")
 
 
 async def all_ids(longterm: LongTerm, tenant: str, user: str) -> list[str]:

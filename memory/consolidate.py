@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory import facts, history, person, procedures
-from memory.canonical import resolved
+from memory.canonical import change_theirs, resolved
 from memory.episodes import Episode, Feedback, made_of
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact
@@ -73,8 +73,11 @@ class Consolidation:
         reading = await self._read(tenant, said, history.gist_of(memory) if memory else "", known, language)
         if reading.understood and reading.facts:
             now = datetime.now(UTC)
-            await self._longterm.change(
-                tenant, user, lambda current: Changes(facts=_learned(current.facts, said, reading.facts, now))
+            await change_theirs(
+                self._longterm,
+                tenant,
+                user,
+                lambda current: Changes(facts=_learned(current.facts, said, reading.facts, now)),
             )
         return reading.understood
 
@@ -117,7 +120,7 @@ class Consolidation:
                 history_summary=history.with_gist(current, gist) if gist else None,
             )
 
-        await self._longterm.change(tenant, user, decide)
+        await change_theirs(self._longterm, tenant, user, decide)
         if done.actions and done.outcome == "success":
             await self._learn(tenant, user, now)
 
@@ -158,7 +161,7 @@ class Consolidation:
                 at = done.ended_at
                 return Changes(facts=_learned(current.facts, done.conversation, reading.facts, at), episodes=(done,))
 
-            await self._longterm.change(tenant, user, decide)
+            await change_theirs(self._longterm, tenant, user, decide)
             if not reading.understood:
                 break
 

@@ -24,7 +24,7 @@ async def exported(
     ids = await all_ids(longterm, tenant, user)
     memory = await longterm.load(tenant, ids[0])
     said = {one: lines for one in ids if (lines := await transcripts.everything(tenant, one))}
-    away = await archive.load(tenant, ids[0])
+    away = [fact for one in ids for fact in await archive.load(tenant, one)]
     if memory is None and not said and not away:
         return None
     others = {one: plain(kept) for one in ids[1:] if (kept := await longterm.load(tenant, one)) is not None}

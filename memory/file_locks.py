@@ -10,7 +10,7 @@ import fcntl
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 STRIPES = 64
@@ -18,12 +18,15 @@ FOLDER = ".locks"  # no user's file has this name: a leading dot of an id is enc
 
 
 @contextmanager
-def exclusive(folder: Path, name: str) -> Iterator[None]:
-    """Alone with `name` in `folder`, which is made if need be. Names of one stripe wait for each other.
+def exclusive(folder: Path, *names: str) -> Iterator[None]:
+    """Alone with these names in `folder`, which is made if need be. Names of one stripe wait for each other; several
+    are taken in one order, so that nobody waits in a circle.
 
     Raises OSError where the folder can't be written.
     """
-    with _held(_lock_file(folder, name), os.O_CREAT | os.O_RDWR, fcntl.LOCK_EX):
+    with ExitStack() as held:
+        for path in sorted({_lock_file(folder, name) for name in names}):
+            held.enter_context(_held(path, os.O_CREAT | os.O_RDWR, fcntl.LOCK_EX))
         yield
 
 

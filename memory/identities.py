@@ -12,8 +12,8 @@ from processors.models import iso
 
 
 def merged(into: LongTermMemory, other: LongTermMemory, now: datetime) -> LongTermMemory:
-    """`into` with everything of `other`; done again, it changes nothing. Of two values of one key the one that was said
-    last holds. `parts` keeps what came, so that it can be given back.
+    """`into` with everything of `other`; done again, it adds what came there since. Of two values of one key the one
+    that was said last holds. `parts` keeps what came, so that it can be given back.
 
     Raises ValueError where both are the same id, or one has been merged already.
     """
@@ -21,11 +21,11 @@ def merged(into: LongTermMemory, other: LongTermMemory, now: datetime) -> LongTe
         raise ValueError("a person can't be merged with itself")
     here = into.person or new(into.user_id, now)
     there = other.person or new(other.user_id, now)
-    if other.user_id in here.parts:
-        return into
     if here.merged_into or there.merged_into:
         raise ValueError("one of the two has been merged already: merge with where it went")
-    kept = other.model_dump(mode="json", exclude_none=True, exclude={"attributes"})
+    kept = other.model_copy(update={"person": there}).model_dump(mode="json", exclude_none=True, exclude={"attributes"})
+    before = part_of(into, other.user_id) if other.user_id in here.parts else None
+    counted = before.person if before else None
     known_facts = {fact.id for fact in into.facts}
     known_events = {event.event_id for event in into.events if event.event_id}
     known_episodes = {episode.id for episode in into.episodes}
@@ -38,8 +38,8 @@ def merged(into: LongTermMemory, other: LongTermMemory, now: datetime) -> LongTe
     person = here.with_(
         identities={**there.identities, **here.identities},
         display_name=here.display_name or there.display_name,
-        conversations=here.conversations + there.conversations,
-        messages=here.messages + there.messages,
+        conversations=here.conversations + there.conversations - (counted.conversations if counted else 0),
+        messages=here.messages + there.messages - (counted.messages if counted else 0),
         first_seen_at=min(here.first_seen_at, there.first_seen_at),
         last_seen_at=max(here.last_seen_at, there.last_seen_at),
         parts={**here.parts, other.user_id: {"at": iso(now), "memory": kept}},
@@ -50,7 +50,7 @@ def merged(into: LongTermMemory, other: LongTermMemory, now: datetime) -> LongTe
             "attributes": attributes(facts),
             "events": sorted(events, key=lambda event: event.timestamp),
             "episodes": sorted(episodes, key=lambda episode: episode.ended_at),
-            "history_summary": "\n".join(filter(None, [into.history_summary, other.history_summary])),
+            "history_summary": "\n".join(filter(None, [into.history_summary, "" if before else other.history_summary])),
             "person": person,
         }
     )

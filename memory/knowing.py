@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any
 
-from memory import decay, facts, identities, person, procedures
+from memory import decay, facts, identities, procedures
 from memory.archive import Archive
 from memory.errors import LongTermUnavailable, SessionsUnavailable
 from memory.export import exported, imported
 from memory.facts import Fact, Merged, Scope
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.knowledge import Knowledge, answer, trigger_user
-from memory.models import Changes, LongTermMemory, ShortTermMemory
+from memory.models import LongTermMemory, ShortTermMemory
 from memory.procedures import Procedure
 from memory.protocols import LongTerm, Sessions, Transcripts
 from memory.search import Hit
@@ -233,24 +232,22 @@ class Knowing:
         Raises ValueError where they can't be merged.
         """
         now = self._clock()
-        other = await self.longterm.load(tenant_id, user_id) or LongTermMemory(tenant_id=tenant_id, user_id=user_id)
-        if other.person is not None and other.person.merged_into == into:
-            return
-        for user in (into, user_id):
-            await self.longterm.change(tenant_id, user, partial(_taken_in, user=user, now=now))
-        moved = await self.longterm.load(tenant_id, user_id) or other
-        await self.longterm.rewrite(tenant_id, into, lambda known: identities.merged(known, moved, now))
-        # Last: until then the old id still has everything, and doing it again is safe.
-        await self.longterm.rewrite(tenant_id, user_id, lambda known: identities.moved(known, into, now))
+
+        def both(here: LongTermMemory, there: LongTermMemory) -> tuple[LongTermMemory, LongTermMemory]:
+            if there.person is not None and there.person.merged_into == into:
+                return here, there
+            return identities.merged(here, there, now), identities.moved(there, into, now)
+
+        await self.longterm.rewrite_both(tenant_id, into, user_id, both)
 
     async def unmerge_users(self, tenant_id: str, user_id: str, into: str) -> None:
         """Gives back to `user_id` what came from there. Raises ValueError where it was not merged into that one."""
-        here = await self.longterm.load(tenant_id, into)
-        if here is None:
-            raise ValueError("this id was not merged into that one")
-        part = identities.part_of(here, user_id)
-        await self.longterm.rewrite(tenant_id, user_id, lambda known: identities.returned(known, part))
-        await self.longterm.rewrite(tenant_id, into, lambda known: identities.unmerged(known, user_id))
+
+        def both(there: LongTermMemory, here: LongTermMemory) -> tuple[LongTermMemory, LongTermMemory]:
+            part = identities.part_of(here, user_id)
+            return identities.returned(there, part), identities.unmerged(here, user_id)
+
+        await self.longterm.rewrite_both(tenant_id, user_id, into, both)
 
     async def export(self, tenant_id: str, user_id: str) -> dict[str, Any] | None:
         """Everything that is kept of a person as a JSON value; None: nothing is."""
@@ -267,7 +264,3 @@ class Knowing:
         except SessionsUnavailable:
             return []
         return session.facts if session is not None and not session.expired(self._clock()) else []
-
-
-def _taken_in(known: LongTermMemory, user: str, now: datetime) -> Changes:
-    return Changes(person=known.person or person.new(user, now))

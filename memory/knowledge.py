@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memory import decay, facts, person, procedures, search
-from memory.canonical import canonical, resolved
+from memory.canonical import canonical, change_theirs, resolved
 from memory.episodes import Episode, Feedback
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact, Merged, Scope
@@ -75,7 +75,7 @@ class Knowledge:
         if fact.scope in (Scope.AGENT, Scope.GLOBAL):
             await self._longterm.change_shared(tenant, decide)
         else:
-            await self._longterm.change(tenant, await self.canonical(tenant, user), decide)
+            await change_theirs(self._longterm, tenant, user, decide)
         return done[-1]
 
     async def search(
@@ -175,7 +175,7 @@ class Knowledge:
         def decide(memory: LongTermMemory) -> Changes:
             return Changes(facts=[one.with_(last_used_at=now) for one in memory.facts if one.id in ids])
 
-        await self._longterm.change(tenant, await self.canonical(tenant, user), decide)
+        await change_theirs(self._longterm, tenant, user, decide)
 
     async def identify(
         self, tenant: str, user: str, now: datetime, *, display_name: str | None = None, agent: str = "default",
@@ -184,8 +184,11 @@ class Knowledge:
         """Looks the person up or makes the record; `user_context` is what to tell a model of them."""
         user, memory = await resolved(self._longterm, tenant, user)
         if memory is None or memory.person is None or (display_name and memory.person.display_name != display_name):
-            await self._longterm.change(
-                tenant, user, lambda known: Changes(person=person.seen(known.person, user, now, name=display_name))
+            await change_theirs(
+                self._longterm,
+                tenant,
+                user,
+                lambda known: Changes(person=person.seen(known.person, user, now, name=display_name)),
             )
             memory = await self._longterm.load(tenant, user)
         if memory is None or memory.person is None:
@@ -211,7 +214,7 @@ class Knowledge:
                 return Changes()
             return Changes(person=person.seen(memory.person, user, now, name=name))
 
-        await self._longterm.change(tenant, user, decide)
+        await change_theirs(self._longterm, tenant, user, decide)
 
     async def rate(self, tenant: str, user: str, rating: int, comment: str, now: datetime, episode: str | None) -> bool:
         """A person's opinion of an episode, the last one unless it is named; False: there is none."""
@@ -223,7 +226,7 @@ class Knowledge:
             rated[:] = [one.model_copy(update={"feedback": feedback}) for one in found[-1:]]
             return Changes(episodes=tuple(rated))
 
-        await self._longterm.change(tenant, await self.canonical(tenant, user), decide)
+        await change_theirs(self._longterm, tenant, user, decide)
         return bool(rated)
 
     async def teach(self, tenant: str, procedure: Procedure) -> None:

@@ -17,6 +17,7 @@ from memory.session import joined
 
 log = logging.getLogger(__name__)
 
+_TRIES = 5  # of a link against others of the same people
 _NUMBER = re.compile(r"\+[1-9]\d{6,14}")
 _MAIL = re.compile(r"[^@\s]{1,64}@[^@\s]+\.[^@\s.]+")
 
@@ -51,11 +52,19 @@ class Linking:
         """Both ids are one person from now on: everything of `user_id` moves to who stands for `to`, once; their main
         conversation goes on there. The id that stands for both. Done again, it changes nothing. Whoever calls it knows
         that both are one person: a name alone is no proof."""
-        into = await canonical(self.longterm, tenant_id, to)
-        user = await canonical(self.longterm, tenant_id, user_id)
-        if user != into:
-            await self.merge_users(tenant_id, user, into)
+        for tries_left in reversed(range(_TRIES)):
+            into = await canonical(self.longterm, tenant_id, to)
+            user = await canonical(self.longterm, tenant_id, user_id)
+            if user == into:
+                break
+            try:
+                await self.merge_users(tenant_id, user, into)
+            except ValueError:  # somebody merged one of them just now: look again where it went
+                if not tries_left:
+                    raise
+                continue
             await self.join(ConversationRef(tenant_id, user), ConversationRef(tenant_id, into))
+            break
         return into
 
     async def unlink_user(self, tenant_id: str, user_id: str) -> str:

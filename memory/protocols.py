@@ -105,6 +105,18 @@ class LongTerm(Protocol):
         nothing."""
         ...
 
+    async def rewrite_both(
+        self,
+        tenant: str,
+        user: str,
+        other: str,
+        change: Callable[[LongTermMemory, LongTermMemory], tuple[LongTermMemory, LongTermMemory]],
+    ) -> None:
+        """`rewrite` of two people in one step, known or not: nobody writes either of them meanwhile. What `change`
+        raises comes out of it, and nothing was written. `user` is written first: a crash in between leaves `other` as
+        it was."""
+        ...
+
     async def compact(self, tenant: str, user: str, now: datetime) -> int:
         """Folds the journal in, applies retention; the number of events removed."""
         ...

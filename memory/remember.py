@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection, Sequence
 
 from memory import amend, facts, history
-from memory.canonical import canonical
+from memory.canonical import canonical, change_theirs
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact
 from memory.models import Changes, LongTermMemory
@@ -44,8 +44,7 @@ class Remember:
         if not batch and not heard:
             return True
         try:
-            whose = await canonical(self._longterm, tenant, user)
-            await self._longterm.change(tenant, whose, lambda memory: _learned(memory, batch, heard))
+            await change_theirs(self._longterm, tenant, user, lambda memory: _learned(memory, batch, heard))
         except LongTermUnavailable as error:
             log.error("%d events wait for long-term memory: %s", len(batch), error)
             self._keep(key, events)

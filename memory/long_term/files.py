@@ -121,17 +121,21 @@ class Files:
                 if place.mark().nothing:
                     return False
                 before = self._memory(place, tenant, user)
-                after = change(document.copy(before))
-                if after == before:
-                    return False
-                self._fold(place, tenant, user, self._clock())
-                path = place.mark().file
-                whole = document.parse(place.read(path)[0]) if path else document.empty(tenant, user)
-                merged = document.rewritten(whole, before, after, self._clock())
-                place.write(document.dump(merged, readable=True), self._compression)
-                self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
-                self._noted(tenant, user)
-                return True
+                return self._replaced(place, tenant, user, before, change(document.copy(before)))
+
+    def rewrite_both(
+        self,
+        tenant: str,
+        user: str,
+        other: str,
+        change: Callable[[LongTermMemory, LongTermMemory], tuple[LongTermMemory, LongTermMemory]],
+    ) -> None:
+        places = [Place(self._base, tenant, one) for one in (user, other)]
+        with _faults("written", places[0]), file_locks.exclusive(places[0].folder, *(one.name for one in places)):
+            here, there = (self._memory(at, tenant, one) for at, one in zip(places, (user, other), strict=True))
+            after = change(document.copy(here), document.copy(there))
+            self._replaced(places[0], tenant, user, here, after[0])
+            self._replaced(places[1], tenant, other, there, after[1])
 
     def forget(self, tenant: str, user: str) -> dict[str, int]:
         place = Place(self._base, tenant, user)
@@ -151,6 +155,19 @@ class Files:
         return removed
 
     # -- under the user's lock ---------------------------------------------------------------------------------------
+
+    def _replaced(self, place: Place, tenant: str, user: str, before: LongTermMemory, after: LongTermMemory) -> bool:
+        """Whether there was anything to write."""
+        if after == before:
+            return False
+        self._fold(place, tenant, user, self._clock())
+        path = place.mark().file
+        whole = document.parse(place.read(path)[0]) if path else document.empty(tenant, user)
+        merged = document.rewritten(whole, before, after, self._clock())
+        place.write(document.dump(merged, readable=True), self._compression)
+        self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
+        self._noted(tenant, user)
+        return True
 
     def _memory(self, place: Place, tenant: str, user: str) -> LongTermMemory:
         if place.mark().nothing:

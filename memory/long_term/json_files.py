@@ -141,6 +141,17 @@ class JsonFiles:
         self._check(tenant, user)
         return await asyncio.to_thread(self._files.rewrite, tenant, user, change)
 
+    async def rewrite_both(
+        self,
+        tenant: str,
+        user: str,
+        other: str,
+        change: Callable[[LongTermMemory, LongTermMemory], tuple[LongTermMemory, LongTermMemory]],
+    ) -> None:
+        self._check(tenant, user)
+        self._check(tenant, other)
+        await asyncio.to_thread(self._files.rewrite_both, tenant, user, other, change)
+
     async def compact(self, tenant: str, user: str, now: datetime) -> int:
         self._check(tenant, user)
         return await asyncio.to_thread(self._files.compact, tenant, user, now)

@@ -31,6 +31,7 @@ class Wanted:
     """
 
     user: str | None = None
+    users: tuple[str, ...] = ()  # any of these
     q: str = ""
     types: tuple[str, ...] = ()
     priorities: tuple[str, ...] = ()

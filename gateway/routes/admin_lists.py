@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -137,11 +136,10 @@ async def shown(manager: MemoryManager, tenant: Tenant, asked: Asked, cursor: st
 
 async def names(manager: MemoryManager, tenant: str, users: set[str]) -> dict[str, str]:
     """What these are called, as far as that is known."""
-    found = await asyncio.gather(
-        *(manager.catalog.page(tenant, "users", Wanted(user=one), limit=1) for one in sorted(users))
-    )
-    told = {one["user_id"]: one["display_name"] for listed in found for one in listed.records}
-    return {user: name for user, name in told.items() if name}
+    if not users:
+        return {}
+    found = await manager.catalog.page(tenant, "users", Wanted(users=tuple(sorted(users))), limit=len(users))
+    return {one["user_id"]: one["display_name"] for one in found.records if one["display_name"]}
 
 
 async def everything(manager: MemoryManager, tenant: Tenant, asked: Asked) -> AsyncIterator[dict[str, Any]]:

@@ -133,9 +133,10 @@ def router(
         asked, cursor = Asked.of(tab, request.query_params), request.query_params.get("cursor", "")
         page = await shown(manager, shop, asked, cursor)
         stats: dict[str, Any] | None = None
-        if not cursor and tab == "facts" and not asked.q and not asked.filtered:
+        counted = request.query_params.get("stats") == "1"
+        if counted and tab == "facts":
             stats = await statistics(manager, shop, clock())
-        elif not cursor and tab == "events":
+        elif counted and tab == "events":
             stats = await days(manager, shop, asked, clock())
         number = request.query_params.get("p", "1")
         return pages.render(
@@ -146,7 +147,9 @@ def router(
             tab=tab,
             asked=asked,
             page=page,
-            names=await names(manager, shop.id, {one["user_id"] for one in page.items if one["user_id"]}),
+            names=await names(
+                manager, shop.id, {one["user_id"] for one in page.items if one["user_id"] and tab != "users"}
+            ),
             page_number=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1,
             cursor=cursor,
             paging={name: value for name, value in request.query_params.items() if name in _KEPT and value},

@@ -195,7 +195,7 @@ def here(request: Request, **changed: str) -> str:
     return f"{request.url.path}?{query}" if query else request.url.path
 
 
-_ONCE = ("done", "n", "undo", "edit", "lang", "find")
+_ONCE = ("done", "n", "undo", "edit", "lang", "find", "stats")
 
 
 def ours(back: str, otherwise: str) -> str:
@@ -216,8 +216,10 @@ def _when(moment: Any, zone: ZoneInfo, language: Tongue, *, day: bool) -> Markup
     """A time of the shop's as people write it; Thai years are Buddhist."""
     try:
         at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        if not isinstance(at, datetime):
+            return escape("–")
         local = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(zone)
-    except (ValueError, AttributeError, OverflowError):
+    except (ValueError, OverflowError):
         return escape("–")
     year = local.year + 543 if language == "th" else local.year
     told = f"{local.day} {MONTHS[language][local.month - 1]} {year}" + ("" if day else f" {local:%H:%M}")

@@ -103,6 +103,7 @@ _LISTS: _T = {
     "export_all": ("ส่งออกความจำทั้งหมด", "Export all memory"),
     "clear_all": ("ล้างข้อเท็จจริงทั้งหมด", "Clear all facts"),
     "more": ("เพิ่มเติม", "More"),
+    "statistics": ("สถิติ", "Statistics"),
     "total": ("รวม", "Total"),
     "by_type": ("ตามชนิด", "By type"),
     "by_priority": ("ตามความสำคัญ", "By priority"),

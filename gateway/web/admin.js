@@ -4,12 +4,12 @@
 const PAUSE = 250; // ms without a key before it is looked for
 document.documentElement.classList.add("scripted");
 
-let asking = null;
+const asking = {};
 
-/** Puts the part of another page that `where` names in place of ours. */
+/** Puts the part of another page that `where` names in place of ours; whether that went well. */
 async function swap(where, url, options = {}) {
-  asking?.abort();
-  const mine = (asking = new AbortController());
+  asking[where]?.abort();
+  const mine = (asking[where] = new AbortController());
   const part = document.querySelector(where);
   part.setAttribute("aria-busy", "true");
   try {
@@ -18,12 +18,18 @@ async function swap(where, url, options = {}) {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = page.querySelector(where);
     if (!next) throw new Error("another page");
-    document.querySelector(where).replaceWith(document.adoptNode(next));
+    document.querySelector(where)?.replaceWith(document.adoptNode(next));
     return true;
   } catch (error) {
     part.removeAttribute("aria-busy");
     return error.name === "AbortError";
   }
+}
+
+/** Figures that take longer than a list come after it. */
+function figures() {
+  const part = document.querySelector("[data-load]");
+  if (part) swap(`#${part.id}`, part.dataset.load);
 }
 
 function address(form) {
@@ -46,6 +52,7 @@ async function look(form) {
     one.href = path;
   }
   needs();
+  figures();
 }
 
 function needs() {
@@ -96,7 +103,8 @@ document.addEventListener("keydown", (event) => {
 });
 
 const said = new URL(location);
-for (const name of ["done", "n", "undo", "lang"]) said.searchParams.delete(name);
+for (const name of ["done", "n", "undo", "lang", "stats"]) said.searchParams.delete(name);
 history.replaceState(null, "", said); // loaded again, it does not say again what was done
 needs();
+figures();
 document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

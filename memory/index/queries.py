@@ -64,6 +64,9 @@ def conditions(kind: Kind, wanted: Wanted) -> tuple[list[str], list[Any]]:
         where.append("current IN (0, 1)" if wanted.superseded else "current = 1")
     if wanted.user is not None:
         holds("user = ?", wanted.user)
+    if wanted.users:
+        where.append(f"user IN ({', '.join('?' * len(wanted.users))})")
+        values.extend(wanted.users)
     among("type", wanted.types)
     among("priority", wanted.priorities)
     among("scope", wanted.scopes)

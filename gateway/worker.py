@@ -7,6 +7,7 @@ import contextlib
 import logging
 import random
 import traceback
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from typing import Any, Literal
@@ -51,7 +52,7 @@ class Worker:
         self._grace = grace
         self._on_alive = on_alive
         self._active: dict[asyncio.Task[None], Claim] = {}
-        self._pressure = Pressure()
+        self._pressure: defaultdict[str, Pressure] = defaultdict(Pressure)  # of each tenant: one's flood is its own
         self._room = asyncio.Event()
         self.handled = 0
         self.failed = 0
@@ -83,8 +84,9 @@ class Worker:
             return
         found = await self._inbox.claim(min(room, 16))
         for claim in found.claims:
-            self._pressure.note(claim.waited)
-            if self._pressure.high():
+            pressure = self._pressure[claim.ref.tenant]
+            pressure.note(claim.waited)
+            if pressure.high():
                 claim = replace(claim, hurried=True)
             for earlier, held in self._active.items():
                 if held.conversation == claim.conversation:  # its lease ended while this process was not running

@@ -157,6 +157,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     cut: bool = False  # the customer ended it before it was whole
     before: tuple[Answer, ...] = ()  # earlier answers that the customer still waits for, oldest first
     tokens: Tokens = Tokens()
+    ridden: tuple[str, float] | None = None  # what the message means, told by the model with its answer
     status: int = 0  # of an answer that is a refusal, as HTTP says it: 429
 
 

@@ -114,8 +114,10 @@ class Patience:
     def opened(self, claim: Claim) -> Outbox:
         """What an earlier try left; else an outbox that has no answer of its own yet, with what the last batch left."""
         begun = claim.messages[-1].extra.get(BEGUN)
-        if claim.outbox or isinstance(begun, str):
-            return decode(claim.outbox or begun.encode())
+        if claim.outbox:
+            return decode(claim.outbox)
+        if isinstance(begun, str):
+            return decode(begun.encode())
         owed = [claim.carried, *(message.extra.get(OWED) for message in claim.messages)]
         left = [_waiting.decode(raw) for raw in owed if raw]
         answers = tuple(answer for one in left for answer in one.answers)

@@ -52,16 +52,17 @@ def build(
     text: str,
     images: Sequence[str] = (),
     room: Room | None = None,
+    ending: str = "",
 ) -> list[dict[str, Any]]:
     """OpenAI chat messages. `now` is the shop's local time with its zone; `context` as get_context_for_llm gives it;
     `knowledge` holds (question, answer) pairs that may fit, the best first; `images` data URIs for a model that can
     see. With `room` they are never more tokens than the model reads: of earlier messages the oldest go first, of what
     is remembered what fits least, then of the shop's answers the last, then of the instructions the end. `text` is
-    never cut here: see `Room.own`."""
+    never cut here: see `Room.own`; `ending` is what else the model is to do, this time."""
     told_of = _block("customer", str(context.get("user_context") or ""))
     instructions = _USER_CONTEXT.sub(lambda _: told_of, instructions.strip())
     fixed = f"{RULES}\n\nShop: {shop}"
-    parts = _Parts.of(context, knowledge, now)
+    parts = replace(_Parts.of(context, knowledge, now), ending=ending)
     if room is not None and not room.fits([f"{fixed}\n\n{instructions}", *parts.said, parts.moment(language), text]):
         parts, instructions = _cut(parts, room, fixed, instructions, language, text)
     role = "system" if system_role == "system" else "user"
@@ -93,6 +94,7 @@ class _Parts:
     events: Sequence[str] = ()
     memories: Sequence[str] = ()
     answers: Sequence[str] = ()
+    ending: str = ""
 
     @classmethod
     def of(cls, context: Mapping[str, Any], knowledge: Sequence[tuple[str, str]], now: datetime) -> _Parts:
@@ -132,6 +134,7 @@ class _Parts:
             _block("memories", "\n".join(self.memories)),
             _block("shop_answers", "\n".join(self.answers)),
             LANGUAGE[language],
+            self.ending,
         ]
         return "\n\n".join(filter(None, blocks))
 
@@ -140,7 +143,7 @@ def _cut(parts: _Parts, room: Room, fixed: str, instructions: str, language: Ton
     """The parts that fit, and what of the instructions does, which give way last."""
     budget, count = room.budget, room.count
     frame = (
-        replace(_Parts(parts.now), came_with=parts.came_with).moment(language)
+        _Parts(parts.now, came_with=parts.came_with, ending=parts.ending).moment(language)
         + _FRAME
         + _pause(parts.history, parts.now)
     )

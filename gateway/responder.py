@@ -11,7 +11,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from config.tenants import Agent, Attachment, Faq, Tenant
-from gateway import prompt
+from gateway import prompt, riding
 from gateway.adapters.base import Watch
 from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
@@ -30,7 +30,7 @@ from memory.budget import budget
 from processors.event_processor import EventProcessor
 from processors.faq import FaqIndex, Match
 from processors.language import detect
-from processors.llm import Access, ChatModel, ChatRequest, LLMError
+from processors.llm import Access, ChatModel, ChatRequest, LLMBadAnswer, LLMError
 from processors.models import EventType, MemoryEvent
 from processors.normalise import normalise
 from processors.tokens import counter
@@ -89,6 +89,7 @@ class Question:
     tools: Toolbox | None = None
     standalone: str | None = None  # what a follow-up means in words that can be looked for
     watch: Watch | None = None  # sees the model's answer while it grows
+    riding: bool = False  # the model also says what the message means
 
     @property
     def text(self) -> str:
@@ -205,6 +206,7 @@ class Responder:
             text=room.own(question.text) if room else question.text,
             images=question.images,
             room=room,
+            ending=riding.ASK if question.riding else "",
         )
 
     async def _ask(self, question: Question, access: Access) -> Answer:
@@ -216,17 +218,22 @@ class Responder:
             temperature=question.agent.temperature,
             session_id=question.session_id,  # the same provider again, which has the beginning in its cache
         )
+        watch = riding.Unseen(question.watch) if question.riding and question.watch else question.watch
         completion, actions = await converse(
-            *(self._model, request, question.tools, question.agent.max_tool_rounds, question.watch, self._scratch)
+            *(self._model, request, question.tools, question.agent.max_tool_rounds, watch, self._scratch)
         )
+        told, ridden = riding.split(completion.text) if question.riding else (completion.text, None)
+        if ridden and not told:
+            raise LLMBadAnswer("the language model said nothing to the customer")
         cut = f"{text('cut', question.language, count=len(own))}\n\n" if own != question.text else ""
         return Answer(
-            cut + completion.text,
+            cut + told,
             model=completion.model,
             provider=completion.provider,
             actions=tuple(actions),
             cut=completion.finish_reason == CUT,
             tokens=Tokens(completion.usage.prompt_tokens, completion.usage.completion_tokens),
+            ridden=ridden,
         )
 
     def _by_rules(self, question: Question, event: MemoryEvent, faq: FaqIndex, words: str) -> Answer:

@@ -37,6 +37,7 @@ from gateway.patience import CarryOn, Expired, Holder, Park, Patience, Times
 from gateway.per_tenant import PerTenant
 from gateway.reach import Reach
 from gateway.responder import Question, Responder, access_of
+from gateway.riding import Ridden
 from gateway.standalone import size_of
 from gateway.texts import Tongue, text
 from memory.budget import budget
@@ -62,6 +63,7 @@ TYPING_EVERY = 4.5  # seconds: Telegram's sign lasts five
 _WITHOUT_CHANNEL = ("terminal", "web")  # every tenant can be talked to in the terminal and by the API
 
 Attaching = asyncio.Task[Sequence[InboundMessage]]
+Riding = asyncio.Future[Ridden | None]  # what the model that answers says of the message's kind
 
 
 class Turn:
@@ -137,7 +139,9 @@ class Turn:
         off_record = done is not None and done.silent
         acknowledging = asyncio.create_task(self._acknowledge(moment))
         attaching = asyncio.create_task(self._attach(moment, done))
-        classifying = asyncio.create_task(self._classify(moment, attaching, off_record))
+        ridden: Riding = asyncio.get_running_loop().create_future()
+        rides = asyncio.create_task(self._rides(moment, attaching, done))
+        classifying = asyncio.create_task(self._classify(moment, attaching, off_record, rides, ridden))
         try:
             outbox = self._patience.opened(claim)
             dead: str | None = None
@@ -151,9 +155,10 @@ class Turn:
                     answer = (
                         done.answer
                         if done
-                        else await self._patience.during(claim, moment, outbox, partial(self._answer, attaching))
+                        else await self._patience.during(claim, moment, outbox, partial(self._answer, attaching, rides))
                     )
                     outbox = self._patience.pack(moment, outbox, answer or Answer(""))
+                    ridden.set_result(outbox.answer.ridden)
                     outbox.flying = moment.last.extra.get(BEGUN) is True  # as an older version noted it
                 match await self._patience.step(claim, tenant, outbox):
                     case Park(pause):
@@ -170,10 +175,12 @@ class Turn:
                 carry = self._patience.owed(outbox)
             if done and done.sent:
                 await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids))
+            if not ridden.done():
+                ridden.set_result(outbox.answer.ridden)
             event = await self._event(claim, moment, classifying, outbox)
             await acknowledging
         finally:
-            for task in (attaching, classifying, acknowledging):
+            for task in (attaching, rides, classifying, acknowledging):
                 task.cancel()
         if not remembers or (done and off_record and done.change is unchanged):
             await self._inbox.finish(claim, None, dead, carry)
@@ -249,7 +256,7 @@ class Turn:
         access = access_of(moment.tenant, moment.agent)
         return await self._media.attach(moment.tenant, moment.agent, moment.ref, moment.messages, access)
 
-    async def _answer(self, attaching: Attaching, moment: Moment) -> Answer:
+    async def _answer(self, attaching: Attaching, rides: asyncio.Task[bool], moment: Moment) -> Answer:
         tenant, last = moment.tenant, moment.last
         if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
             return Answer(text("stale", moment.language))
@@ -274,6 +281,7 @@ class Turn:
             hurried=moment.hurried,
             tools=minded.tools,
             standalone=asked if asked != words else None,
+            riding=await asyncio.shield(rides),
         )
         target = target_of(last)
         thinking = asyncio.create_task(self._think(tenant, target))
@@ -300,23 +308,33 @@ class Turn:
                 await self._senders[target.platform].typing(tenant, target)
             await asyncio.sleep(TYPING_EVERY)
 
-    async def _classify(self, moment: Moment, attaching: Attaching, off_record: bool) -> MemoryEvent | None:
+    async def _rides(self, moment: Moment, attaching: Attaching, done: Done | None) -> bool:
+        """Whether the model that answers is to say what the message means as well: where it would be asked that anyway
+        because nothing here is sure, and of small talk, which is not worth a second call."""
+        policy = moment.tenant.understanding.policy
+        if done is not None or moment.hurried or policy == "never" or moment.tenant.llm.api_key is None:
+            return False
+        if not (words := record.words(await asyncio.shield(attaching))):
+            return False
+        known = await self._processors.of(moment.tenant).stands(words, _light(moment))
+        return known is EventType.GENERIC_EVENT if policy == "always" else known is None
+
+    async def _classify(
+        self, moment: Moment, attaching: Attaching, off_record: bool, rides: asyncio.Task[bool], ridden: Riding
+    ) -> MemoryEvent | None:
         if off_record or not (words := record.words(await asyncio.shield(attaching))):
             return None
         access = access_of(moment.tenant, moment.agent)
-        session = moment.session
+        policy = moment.tenant.understanding.policy
         event = await self._processors.of(moment.tenant).analyze_message(
             words,
-            {
-                "last_intent": session.last_intent,
-                "preferred_language": session.variables.get("preferred_language"),
-                "recent_messages": session.history[-4:],
-            },
+            _light(moment),
             event_id=event_of(moment.messages[0]),
             timestamp=moment.now,
             access=access,
-            ask=access.api_key is not None and moment.tenant.understanding.policy != "never" and not moment.hurried,
-            trusted=_TRUSTED[moment.tenant.understanding.policy],
+            ask=access.api_key is not None and policy != "never" and not moment.hurried,
+            trusted=_TRUSTED[policy],
+            told=asyncio.shield(ridden) if await asyncio.shield(rides) else None,
         )
         if any(map(_own_words, moment.messages)):
             return event
@@ -362,6 +380,16 @@ def _exchange(moment: Moment, words: str, **known: Any) -> Exchange:
         now=moment.now,
         **known,
     )
+
+
+def _light(moment: Moment) -> dict[str, Any]:
+    """In which light a message is understood."""
+    session = moment.session
+    return {
+        "last_intent": session.last_intent,
+        "preferred_language": session.variables.get("preferred_language"),
+        "recent_messages": session.history[-4:],
+    }
 
 
 def _own_words(message: InboundMessage) -> str:

@@ -7,7 +7,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -142,10 +142,12 @@ class EventProcessor:
         access: Access | None = None,
         ask: bool = True,
         trusted: Collection[EventType] = (),
+        told: Awaitable[tuple[str, float] | None] | None = None,
     ) -> MemoryEvent:
         """The event of any text; never raises for one. `context` is what `get_context_for_llm` gives, or any mapping;
         `access` goes before the constructor's; `ask=False` keeps to what is known here. Of the types in `trusted` the
-        local answer stands where it is confident (SURE), and no call is made."""
+        local answer stands where it is confident (SURE), and no call is made; nor where `told` gives what somebody's
+        model said of it, type and importance."""
         context = context or {}
         access = access or self._access
         timestamp = timestamp or datetime.now(UTC)
@@ -158,20 +160,25 @@ class EventProcessor:
         if goods := self._products.found(message):
             found["products"] = goods
         language = detect(message)
-        told = await self.understand(message)
-        event_type, importance = told.event_type, told.importance
+        here = await self.understand(message)
+        event_type, importance = here.event_type, here.importance
         payload: dict[str, Any] = {
             "original_message": safe(message[:_STORED]),
             "language": language or _previous_language(context) or "mixed",
             "context": {key: context[key] for key in _CONTEXT_KEYS if _small(context.get(key))},
-            "reasoning": f"rule: {told.verdict.rule}" if told.classified_by == "rules" else "local classifier",
-            "classified_by": told.classified_by,
-            "confidence": told.confidence,
-            "rule": told.verdict.rule,
+            "reasoning": f"rule: {here.verdict.rule}" if here.classified_by == "rules" else "local classifier",
+            "classified_by": here.classified_by,
+            "confidence": here.confidence,
+            "rule": here.verdict.rule,
             **found,
         }
-        stands = told.corrected or (event_type in trusted and told.stands(message, _last_of_bot(context)))
-        if ask and not stands and access.api_key and message.strip():
+        stands = here.corrected or (event_type in trusted and here.stands(message, _last_of_bot(context)))
+        asking = ask and not stands and access.api_key and message.strip()
+        if asking and told is not None and (said := await told) is not None:
+            event_type, importance = EventType(said[0]), round(said[1], 3)
+            payload |= {"classified_by": "llm", "reasoning": "told with the answer"}
+            del payload["rule"], payload["confidence"]
+        elif asking:
             try:
                 answer = await self._ask(message, context, access)
             except LLMError as error:
@@ -194,6 +201,12 @@ class EventProcessor:
             timestamp=timestamp,
             event_id=event_id,
         )
+
+    async def stands(self, message: str, context: Mapping[str, Any] | None = None) -> EventType | None:
+        """The type that is known here without a language model, where it is sure enough."""
+        here = await self.understand(message)
+        sure = here.corrected or here.stands(message, _last_of_bot(context or {}))
+        return here.event_type if sure else None
 
     def classify(self, message: str) -> Verdict:
         """What the rules alone say, at once."""

@@ -1,0 +1,59 @@
+"""What a message means, told by the model in the same call that answers it: one line below the answer, which nobody
+sees. A model that leaves the line out has the message classified in a call of its own."""
+
+from __future__ import annotations
+
+import re
+
+from gateway.adapters.base import Watch
+from processors.models import EventType
+
+ASK = (
+    "Below your answer write one last line about the customer's last message, for our records; the customer never "
+    "sees it: <kind>TYPE IMPORTANCE</kind>\n"
+    "TYPE, by what the customer wants: TRANSACTION (an order, payment or transfer made, changed, confirmed or "
+    "reported), COMPLAINT (something concrete went wrong), SUPPORT (stuck, wants help or steps), REQUEST (asks for one "
+    "named act: book, cancel, change, refund), INQUIRY (wants a fact: price, stock, time, place), INFORMATION (gives "
+    "facts: name, phone, address, number, date, diet), FEEDBACK (praise, rating, opinion), GENERIC_EVENT (greeting, "
+    "thanks, yes or no, banter). Where two fit, the one named first here.\n"
+    "IMPORTANCE from 0.0 to 1.0, how much the shop loses by forgetting it: 0.9 an order or money, 0.7 a request with "
+    "specifics, an ordinary complaint, contact data or an allergy, 0.5 a question about goods, 0.3 a casual question, "
+    "0.1 a greeting."
+)
+_BEGINS = "<kind>"
+_LINE = re.compile(r"<kind>\s*([A-Z_]+)[\s,:]+([01](?:\.\d+)?)\s*(?:</kind>)?\s*")
+
+Ridden = tuple[str, float]  # the event type's name, the importance from 0.0 to 1.0
+
+
+def split(text: str) -> tuple[str, Ridden | None]:
+    """The answer without the line, and what the line says: the last one that makes sense."""
+    told: Ridden | None = None
+    for found in _LINE.finditer(text):
+        if found[1] in EventType.__members__ and float(found[2]) <= 1.0:
+            told = found[1], float(found[2])
+    answer = _LINE.sub("", text).partition(_BEGINS)[0]
+    return answer if answer == text else answer.rstrip(), told
+
+
+def shown(text: str) -> str:
+    """What of an answer that may still grow is for the customer: nothing from where the line may begin."""
+    at = text.find(_BEGINS)
+    if at < 0:
+        # The line may have begun: "…\n<ki".
+        at = next((len(text) - n for n in range(len(_BEGINS) - 1, 0, -1) if text.endswith(_BEGINS[:n])), len(text))
+    return text[:at].rstrip() if at < len(text) else text
+
+
+class Unseen:
+    """Keeps the line from whoever watches the answer grow."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.gone = watch.gone
+
+    def grew(self, text: str) -> None:
+        self._watch.grew(shown(text))
+
+    async def close(self) -> None:
+        await self._watch.close()

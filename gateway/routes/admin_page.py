@@ -119,7 +119,7 @@ class Pages:
             several=len(shops) > 1,
             tabs=TABS,
             here=here(request),
-            other=here(request, lang="en" if language == "th" else "th"),
+            switch=here(request, lang="en" if language == "th" else "th"),
             when=lambda moment, day=False: _when(moment, zone, language, day=day),
             number=lambda count: f"{count:,}",
             done=self._done(request, say),

@@ -56,6 +56,8 @@ class Commands:
                 return self._language(argument, language) or Done(
                     Answer(text("language_usage", language, word=tenant.command("language")))
                 )
+            case "mydata" | "forget" if message.group:
+                return Done(Answer(text("only_private", language)))  # it is the member's own, and nobody else's
             case "mydata":
                 return await self._mydata(tenant, ref, language)
             case "forget":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from config.tenants import Tenant
 from gateway import record
@@ -69,8 +69,18 @@ class Ending:
         dead: str | None,
         carry: bytes | None,
     ) -> None:
-        """Session and end of the turn in one step. When somebody else wrote the session meanwhile, ours goes on top."""
+        """Session and end of the turn in one step. When somebody else wrote the session meanwhile, ours goes on top. Of
+        who was forgotten since they wrote nothing is kept."""
         ttl = tenant.memory.sm_ttl
+        asked = min(message.received_at for message in claim.messages)
+        if await self._manager.forgotten(claim.ref, datetime.fromtimestamp(asked, UTC)):
+            await self._manager.forget(claim.ref.tenant, claim.ref.user)  # what this turn has kept since
+            if dead is not None:  # no dead letter either
+                log.warning("of somebody forgotten: %s", dead, extra={"conversation": claim.conversation})
+            outcome, _ = await self._inbox.finish(claim, None, None, carry)
+            if outcome is Outcome.LOST:
+                raise ClaimLost(claim.conversation)
+            return
         for _ in range(5):
             now = self._clock()
             session = append(change(session), said, max_messages=2 * tenant.memory.max_turns, now=now, ttl=ttl)

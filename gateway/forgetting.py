@@ -15,6 +15,7 @@ from gateway.members import forget_member
 from gateway.names import forget_name
 from gateway.reach import Reach
 from gateway.staff_desk import forget_customer
+from gateway.web_log import forget_logs
 from memory.canonical import all_ids
 from memory.errors import LongTermUnavailable
 from memory.keys import understanding_dir
@@ -36,7 +37,8 @@ class Forgetting:
         self._understanding = data_dir / "understanding"
 
     async def __call__(self, tenant: str, user: str) -> dict[str, Any]:
-        """The receipt: see MemoryManager.forget, and `dead_letters`, `staff_notes`, `marks`, `links`, `corrections`.
+        """The receipt: see MemoryManager.forget, and `dead_letters`, `staff_notes`, `marks`, `links`, `web_logs`,
+        `corrections`.
         Raises MemoryFault and RedisError when a store could not be reached: it must be asked for again."""
         more = {"dead_letters": 0, "staff_notes": 0, "marks": 0, "links": 0, "corrections": 0}
         # First, as long as memory knows every id of theirs.
@@ -55,4 +57,5 @@ class Forgetting:
                 more["marks"] += await forget_name(self._redis, tenant, one)
                 more["marks"] += await forget_member(self._redis, tenant, one)
             more["links"] = await forget_links(self._redis, tenant, ids)
+            more["web_logs"] = await forget_logs(self._redis, tenant, ids)
         return await self._manager.forget(tenant, user) | more

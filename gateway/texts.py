@@ -91,6 +91,10 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "รหัสเชื่อมต่อขอได้ในแชตส่วนตัวเท่านั้นค่ะ",
         "en": "Please do that in a private chat with me.",
     },
+    "only_private": {
+        "th": "เรื่องนี้เป็นข้อมูลส่วนตัว รบกวนทักมาทางแชตส่วนตัวนะคะ",
+        "en": "That is between you and me: please write to me in a private chat.",
+    },
     "rate_ask": {
         "th": "คุยกันครั้งนี้เป็นอย่างไรบ้างคะ กดปุ่มด้านล่าง หรือพิมพ์ /{word} 5 ตามด้วยความเห็นได้ค่ะ (1 แย่ ถึง 5 ดีมาก)",
         "en": "How was this chat? Press a button, or type /{word} 5 and a few words (1 is bad, 5 is great).",

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
+from collections.abc import Collection
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -229,6 +230,18 @@ class Follower:
         held, self._held = self._held or [], None
         for message in held:
             self._hear(message)
+
+
+async def forget_logs(client: Redis, tenant: str, ids: Collection[str]) -> int:
+    """Removes what these people's web conversations show; how many keys that were. Looks at every key of this kind:
+    people are seldom forgotten. Raises RedisError."""
+    gone = {keys.session(keys.ConversationRef(tenant, user)) for user in ids}
+    removed = 0
+    async for key in client.scan_iter(match=f"cc:web:{{sm:{keys.check_tenant(tenant)}:*", count=1000):
+        name = key.decode().removeprefix("cc:web:{").partition("}")[0]
+        if name.partition("/")[0] in gone:
+            removed += int(await client.delete(key))
+    return removed
 
 
 def log_key(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from memory.errors import LongTermUnavailable
@@ -27,16 +28,24 @@ async def canonical(longterm: LongTerm, tenant: str, user: str) -> str:
 
 
 async def change_theirs(
-    longterm: LongTerm, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]
+    longterm: LongTerm,
+    tenant: str,
+    user: str,
+    decide: Callable[[LongTermMemory], Changes],
+    *,
+    since: datetime | None = None,
 ) -> None:
     """LongTerm.change of who stands for this id at that moment: what is said while two ids become one is not written to
-    the one that nobody looks at any more. `decide` is called once."""
+    the one that nobody looks at any more. `decide` is called once; not at all where the person was forgotten after
+    `since`, when what is to be written was said."""
     for _ in range(_HOPS):
         left: list[str] = []
 
         def still(memory: LongTermMemory, left: list[str] = left) -> Changes:
             if memory.person is not None and memory.person.merged_into is not None:
                 left.append(memory.person.merged_into)
+                return Changes()
+            if since is not None and (at := longterm.forgotten_at(tenant, memory.user_id)) and at > since:
                 return Changes()
             return decide(memory)
 

@@ -78,6 +78,7 @@ class Consolidation:
                 tenant,
                 user,
                 lambda current: Changes(facts=_learned(current.facts, said, reading.facts, now)),
+                since=_time(said[0], now) if said else None,
             )
         return reading.understood
 
@@ -120,7 +121,7 @@ class Consolidation:
                 history_summary=history.with_gist(current, gist) if gist else None,
             )
 
-        await change_theirs(self._longterm, tenant, user, decide)
+        await change_theirs(self._longterm, tenant, user, decide, since=done.started_at)
         if done.actions and done.outcome == "success":
             await self._learn(tenant, user, now)
 

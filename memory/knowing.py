@@ -218,6 +218,8 @@ class Knowing:
     async def prune_all(self, tenant_id: str, *, dry_run: bool = False) -> int:
         """`prune` for everybody of a tenant; how many facts. Whose memory can't be read now waits for the next time."""
         pruned = 0
+        if not dry_run:
+            await self.longterm.tidy_marks(tenant_id)
         async for user in self.longterm.users(tenant_id):
             try:
                 pruned += len(await self.prune(tenant_id, user, dry_run=dry_run))

@@ -164,6 +164,8 @@ class MemoryManager(Knowing, Linking):
                 return await self._change(ref, lambda live: live)
             # No lock and no snapshot is held while the language model thinks.
             event = await self._understood(ref, entry, session, now)
+            if await self.forgotten(ref, now):
+                return await self._open(ref, self._clock())
         appended = False
 
         def change(live: ShortTermMemory) -> ShortTermMemory:
@@ -259,6 +261,11 @@ class MemoryManager(Knowing, Linking):
         def count(name: str, removed: int) -> None:
             receipt[name] = receipt.get(name, 0) + removed
 
+        for one in ids:  # before anything is removed: who is at work on them now must see it
+            try:
+                await self.longterm.mark_forgotten(tenant_id, one)
+            except LongTermUnavailable as error:
+                failed.append(error)
         # The canonical id goes last: as long as it stands there, a repeat finds the others.
         for one in reversed(ids):
             count("waiting_events", self.saving.drop(tenant_id, one))
@@ -283,6 +290,16 @@ class MemoryManager(Knowing, Linking):
         if failed:
             raise failed[0]
         return receipt
+
+    async def forgotten(self, ref: ConversationRef, since: datetime) -> bool:
+        """Whether the conversation's person was forgotten after `since`, within a day: of what was said before that
+        nothing may be kept. Where that can't be read it was not."""
+        try:
+            at = await asyncio.to_thread(self.longterm.forgotten_at, ref.tenant, ref.user)
+        except LongTermUnavailable as error:
+            log.error("whether somebody was forgotten can't be read: %s", error)
+            return False
+        return at is not None and at > since
 
     async def said(self, ref: ConversationRef, platform_id: str) -> Message | None:
         """See `memory.amendments`, also for the next two. What was said before two ids became one is found too."""

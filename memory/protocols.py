@@ -127,6 +127,19 @@ class LongTerm(Protocol):
         """Removes the person; what was removed where, with counts."""
         ...
 
+    async def mark_forgotten(self, tenant: str, user: str) -> None:
+        """To be done before anything is removed: for a day it is known when the person was forgotten."""
+        ...
+
+    async def tidy_marks(self, tenant: str) -> None:
+        """Removes such marks of more than a day ago."""
+        ...
+
+    def forgotten_at(self, tenant: str, user: str) -> datetime | None:
+        """When the person was forgotten last, if that was within a day. Blocking: for threads, and for what `change`
+        calls; what is decided there by it can't be overtaken by `forget`."""
+        ...
+
     async def close(self) -> None: ...
 
 

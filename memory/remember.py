@@ -43,8 +43,15 @@ class Remember:
         heard = [event for event in heard if _tells(event)]
         if not batch and not heard:
             return True
+
+        def learned(memory: LongTermMemory) -> Changes:
+            """Of what was said before the person was forgotten, nothing."""
+            at = self._longterm.forgotten_at(tenant, memory.user_id)
+            new, told = ([one for one in events if at is None or at <= one.timestamp] for events in (batch, heard))
+            return _learned(memory, new, told)
+
         try:
-            await change_theirs(self._longterm, tenant, user, lambda memory: _learned(memory, batch, heard))
+            await change_theirs(self._longterm, tenant, user, learned)
         except LongTermUnavailable as error:
             log.error("%d events wait for long-term memory: %s", len(batch), error)
             self._keep(key, events)

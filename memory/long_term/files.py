@@ -16,6 +16,7 @@ from memory.errors import LongTermUnavailable
 from memory.long_term import document, journal
 from memory.long_term.cache import Cache, Entry
 from memory.long_term.document import Document
+from memory.long_term.forgotten import Marks
 from memory.long_term.place import Compression, Mark, Place
 from memory.models import Changes, LongTermMemory
 from memory.retention import Retention
@@ -58,6 +59,7 @@ class Files:
         self._cache = cache
         self._clock = clock
         self._noted = noted or (lambda tenant, user: None)
+        self._forgotten = Marks(base)
 
     def stamp(self, tenant: str, user: str) -> str:
         place = Place(self._base, tenant, user)
@@ -153,6 +155,20 @@ class Files:
                 self._cache.drop((tenant, user))
                 journal.sync_folder(place.folder)
         return removed
+
+    def mark_forgotten(self, tenant: str, user: str) -> None:
+        now = self._clock()
+        with _faults("removed", Place(self._base, tenant, user)):
+            self._forgotten.tidy(tenant, now)
+            self._forgotten.set(tenant, user, now)
+
+    def forgotten_at(self, tenant: str, user: str) -> datetime | None:
+        with _faults("read", Place(self._base, tenant, user)):
+            return self._forgotten.at(tenant, user)
+
+    def tidy_marks(self, tenant: str) -> None:
+        with _faults("removed", Place(self._base, tenant, "any")):
+            self._forgotten.tidy(tenant, self._clock())
 
     # -- under the user's lock ---------------------------------------------------------------------------------------
 

@@ -160,7 +160,17 @@ class JsonFiles:
         for user in await asyncio.to_thread(self.everybody, tenant):
             yield user
 
+    async def mark_forgotten(self, tenant: str, user: str) -> None:
+        self._check(tenant, user)
+        await asyncio.to_thread(self._files.mark_forgotten, tenant, user)
+
+    async def tidy_marks(self, tenant: str) -> None:
+        await asyncio.to_thread(self._files.tidy_marks, tenant)
+
     # -- blocking, for threads ---------------------------------------------------------------------------------------
+
+    def forgotten_at(self, tenant: str, user: str) -> datetime | None:
+        return self._files.forgotten_at(tenant, user)
 
     def read(self, tenant: str, user: str) -> LongTermMemory | None:
         """`load`, or with the user id "" `load_shared`."""

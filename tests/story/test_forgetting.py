@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import redis
 
@@ -14,7 +15,7 @@ from memory.keys import understanding_dir
 from processors import corrections
 from processors.corrections import Correction
 from processors.models import EventType
-from tests.house import House, house, shop
+from tests.house import ADMIN_KEY, LLM_KEY, TELEGRAM_SECRET, House, house, shop
 from tests.standins.model import Fault
 
 STAFF = {"channel": "telegram-main", "chat": "-100123"}
@@ -82,3 +83,52 @@ async def test_a_forgotten_person_leaves_no_dead_letter_and_no_note_to_staff(
         left = [name for name in traces(home, b"4242") if not name.startswith(("sm:", "cc:i:sessions"))]
         assert left == []
         assert "cc:dead:shop" in traces(home, b"telegram:777")  # another person's stays
+
+
+async def test_what_a_web_chat_shows_of_a_forgotten_person_goes_too(tmp_path: Path, redis_url: str) -> None:
+    async with house(tmp_path, redis_url, {"shop": shop(language="en")}) as home, aiohttp.ClientSession() as http:
+        for user in ("ann", "bea"):
+            for conversation in ("main", f"order-of-{user}"):
+                said = {"tenant": "shop", "user": user, "message": "pistachio?", "conversation_id": conversation}
+                key = {"Authorization": f"Bearer {ADMIN_KEY}"}
+                async with http.post(f"{home.url}/chat", json=said, headers=key) as answer:
+                    assert answer.status == 200
+        await home.quiet()
+        logs = ["cc:web:{sm:shop:web:ann/default/order-of-ann}", "cc:web:{sm:shop:web:ann}"]
+        assert set(logs) < set(traces(home, b"pistachio"))
+        await forget(home.settings, "shop", "web:ann")
+        assert traces(home, b"web:ann", b"order-of-ann") == []
+        assert "cc:web:{sm:shop:web:bea/default/order-of-bea}" in traces(home, b"pistachio")
+
+
+async def test_of_who_is_forgotten_while_a_turn_of_theirs_is_under_way_nothing_comes_back(
+    tmp_path: Path, redis_url: str
+) -> None:
+    async with house(tmp_path, redis_url, {"shop": shop(language="en")}, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: "we do")
+        await home.telegram_says(4242, "hello there, pistachio")
+        await home.quiet()
+        home.llm.next(Fault(delay=2.0))
+        asked = len(home.llm.requests)
+        await home.telegram_says(4242, "I am allergic to pistachio, do you have other cakes?")
+        await home.llm.until(lambda: len(home.llm.requests) > asked)
+        await forget(home.settings, "shop", "telegram:4242")
+        await home.quiet()
+        assert home.telegram_shows(4242)[1:] == ["we do"]  # the question is answered all the same
+        assert traces(home, b"pistachio", b"4242") == []
+        await home.telegram_says(4242, "call me Bee, I am allergic to walnuts")
+        await home.quiet()
+        assert "longterm/shop/telegram:4242.json" in traces(home, b"walnuts")  # what is said from then on is kept
+
+
+@pytest.mark.parametrize("command", ["/mydata", "/forget", "/forget yes", "/ลืม ใช่"])
+async def test_in_a_group_nobody_is_shown_or_forgotten(tmp_path: Path, redis_url: str, command: str) -> None:
+    async with house(tmp_path, redis_url, {"shop": shop(language="en")}) as home:
+        for words in ("I am allergic to pistachio", command):
+            update = home.telegram.text_update(-1007, f"@bot1000001_bot {words}", user=4242)
+            update["message"]["entities"] = [{"type": "mention", "offset": 0, "length": 15}]
+            await home.telegram.deliver(home.telegram_hook(), update, TELEGRAM_SECRET)
+            await home.quiet()
+        before = traces(home, b"pistachio")
+        assert home.telegram_shows(-1007)[-1] == "That is between you and me: please write to me in a private chat."
+        assert {"sm:shop:telegram:group:-1007", "longterm/shop/telegram:4242.json"} < set(before)

@@ -1,0 +1,107 @@
+"""Who is forgotten stays forgotten, whoever is at work on them meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memory import MemoryConfig, MemoryManager
+from memory.keys import ConversationRef
+from memory.long_term.forgotten import Marks
+from memory.models import Message
+from processors.extraction import Found, Reading
+from processors.models import EventType, Language, MemoryEvent
+
+SHOP, ANN = "shop", "line:U1"
+START = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
+
+
+class House:
+    """A manager with a clock of its own, whose person is forgotten in the middle of a call to the model."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = START
+        self.at_work = False
+        config = MemoryConfig(lm_base_path=str(folder / "longterm"))
+        self.manager = MemoryManager(config, clock=self.clock, read_session=self.read, processor=self)
+
+    def clock(self) -> datetime:
+        self.now += timedelta(milliseconds=5)
+        return self.now
+
+    async def forgets(self) -> None:
+        if self.at_work:
+            self.at_work = False
+            await self.manager.forget(SHOP, ANN)
+
+    async def read(
+        self, tenant: str, said: Sequence[Message], before: str, known: Mapping[str, Any], language: Language | None
+    ) -> Reading:
+        await self.forgets()
+        found = (Found(message=0, key="dog", value="Rex", text="has a dog, Rex", type="fact", confidence=0.9),)
+        return Reading(understood=True, summary="told of a dog", facts=found, by_rules=False)
+
+    async def analyze_message(self, message: str, context: Mapping[str, Any] | None = None, **_: object) -> MemoryEvent:
+        await self.forgets()
+        return MemoryEvent(
+            event_type=EventType.INQUIRY,
+            importance_score=0.9,
+            payload={"original_message": message},
+            timestamp=self.now,
+        )
+
+    async def says(self, text: str) -> None:
+        await self.manager.add_message_to_context(SHOP, ANN, text)
+
+    def kept(self, folder: Path) -> list[str]:
+        return [str(one) for one in folder.rglob("*") if one.is_file() and b"Rex" in one.read_bytes()]
+
+
+async def test_a_session_that_is_read_at_its_end_is_not_kept_of_who_is_forgotten_meanwhile(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    await house.says("my dog is Rex")
+    await house.says("what food have you got for him")
+    assert house.kept(tmp_path) != []
+    house.now += timedelta(hours=1)
+    house.at_work = True
+    await house.manager.cleanup_expired_sessions()
+    assert not house.at_work
+    assert house.kept(tmp_path) == []
+    assert await house.manager.longterm.load(SHOP, ANN) is None
+
+
+async def test_a_message_that_is_classified_while_its_writer_is_forgotten_is_not_kept(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.at_work = True
+    await house.says("my dog is Rex")
+    assert house.kept(tmp_path) == []
+    assert await house.manager.sessions.load(ConversationRef(SHOP, ANN)) is None
+    await house.says("his name is Rex")
+    assert house.kept(tmp_path) != []
+
+
+async def test_events_that_waited_for_the_disk_elsewhere_do_not_bring_a_forgotten_person_back(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    before = await house.analyze_message("my dog is Rex")
+    await house.manager.forget(SHOP, ANN)
+    await house.manager.saving.save(SHOP, ANN, [before], heard=[before])
+    assert house.kept(tmp_path) == []
+    after = (await house.analyze_message("Rex again")).model_copy(update={"timestamp": house.clock()})
+    await house.manager.saving.save(SHOP, ANN, [after])
+    assert house.kept(tmp_path) != []
+
+
+def test_the_mark_of_somebody_forgotten_names_nobody_and_goes_after_a_day(tmp_path: Path) -> None:
+    marks = Marks(tmp_path)
+    marks.set(SHOP, ANN, START)
+    [file] = [one for one in tmp_path.rglob("*") if one.is_file()]
+    assert ANN.encode() not in str(file).encode() + file.read_bytes()
+    assert marks.at(SHOP, ANN) == START
+    assert marks.at(SHOP, "line:U2") is None
+    marks.tidy(SHOP, START + timedelta(hours=23))
+    assert marks.at(SHOP, ANN) == START
+    file.with_name("torn").write_text("")
+    marks.tidy(SHOP, START + timedelta(hours=25))
+    assert [one for one in tmp_path.rglob("*") if one.is_file()] == []

@@ -10,6 +10,7 @@ COPY config config
 COPY processors processors
 COPY memory memory
 COPY gateway gateway
+COPY chat_chat_client chat_chat_client
 RUN /opt/chat-chat/bin/pip install --quiet --no-deps --no-build-isolation . \
     && /opt/chat-chat/bin/pip uninstall --quiet --yes setuptools pip
 

@@ -205,10 +205,14 @@ class Chat:
     async def rest(
         self, follower: Follower, talk: Talk, last_id: str
     ) -> tuple[str, AsyncIterator[Shown | None]] | None:
-        """The request that a client saw up to `last_id`, and the rest of its answer; None where it saw all of it.
-        Raises NothingKept."""
+        """The request that a client saw up to `last_id`, and the rest of its answer; None where it saw all of it. A
+        request's own id is the place before its first words. Raises NothingKept."""
+        every = await follower.everything()
+        kept = [one for one in every if one[1].kind in ("delta", "done", "error")]
+        if any(entry.kind == "said" and entry.request == last_id for _, entry in every):
+            own = [one for one in kept if one[1].request == last_id]
+            return last_id, self._shown(follower, talk, last_id, own, "")
         seen, half = _place(last_id)
-        kept = [one for one in await follower.everything() if one[1].kind in ("delta", "done", "error")]
         request = next((entry.request for entry_id, entry in kept if place_of(entry_id) == seen), None)
         if request is None:
             raise NothingKept

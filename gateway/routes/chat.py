@@ -39,6 +39,7 @@ from memory.errors import LongTermUnavailable
 CONVERSATION = r"^[A-Za-z0-9_-]{1,128}$"
 
 STREAM = (
+    "id: s-5f0c…\n\n"
     'retry: 1000\nid: 1793000300123-0\nevent: delta\ndata: {"text":"At "}\n\n'
     'id: 1793000300153-0\nevent: delta\ndata: {"text":"nine."}\n\n'
     "id: 1793000300160-0\nevent: done\n"
@@ -243,7 +244,7 @@ async def streamed(does: Routes, talk: Talk, message: str, headers: dict[str, st
     except BaseException:
         await follower.__aexit__()
         raise
-    pieces = _pieces(does.chat.answer(follower, talk, request), talk)
+    pieces = _pieces(does.chat.answer(follower, talk, request), talk, request)
     return EventStream(pieces, headers, lambda: does.chat.gone(talk, request), follower.__aexit__)
 
 
@@ -277,7 +278,9 @@ async def find(chat: Chat, caller: Caller, conversation: str, user: str | None) 
         raise unavailable() from None
 
 
-async def _pieces(answer: AsyncIterator[Shown | None], talk: Talk) -> AsyncGenerator[bytes, None]:
+async def _pieces(answer: AsyncIterator[Shown | None], talk: Talk, request: str = "") -> AsyncGenerator[bytes, None]:
+    if request:
+        yield f"id: {request}\n\n".encode()  # no event: where to go on from for whoever is cut off before the first
     retry = RETRY
     async for shown in answer:
         if shown is None:

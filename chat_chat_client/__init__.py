@@ -1,0 +1,63 @@
+"""chat-chat from other programs: `Client` for asyncio, `Blocking` around it for everything else."""
+
+from chat_chat_client.blocking import Blocking
+from chat_chat_client.client import Client
+from chat_chat_client.errors import ClientFault, Refused, Unreachable
+from chat_chat_client.lists import Listing
+from chat_chat_client.models import (
+    Checkpoint,
+    Conversation,
+    Deleted,
+    Episode,
+    Event,
+    EventStats,
+    Export,
+    Happening,
+    Health,
+    Line,
+    Memory,
+    Message,
+    Page,
+    Piece,
+    Procedure,
+    Removed,
+    Reply,
+    Resumed,
+    Stats,
+    Usage,
+    User,
+    WholeCheckpoint,
+    WholeEpisode,
+)
+
+__all__ = [
+    "Blocking",
+    "Checkpoint",
+    "Client",
+    "ClientFault",
+    "Conversation",
+    "Deleted",
+    "Episode",
+    "Event",
+    "EventStats",
+    "Export",
+    "Happening",
+    "Health",
+    "Line",
+    "Listing",
+    "Memory",
+    "Message",
+    "Page",
+    "Piece",
+    "Procedure",
+    "Refused",
+    "Removed",
+    "Reply",
+    "Resumed",
+    "Stats",
+    "Unreachable",
+    "Usage",
+    "User",
+    "WholeCheckpoint",
+    "WholeEpisode",
+]

@@ -69,6 +69,7 @@ async def door(
     """The ASGI application of `serve`. It loads no platform's SDK as long as the inbox can be reached. `spool_holds`
     messages at the most while it can't; see SafeInbox for `recent`."""
     from gateway.adapters.web import WebSender
+    from gateway.dead_letters import DeadLetters
     from gateway.fallback import Fallback
     from gateway.forgetting import Forgetting
     from gateway.live import Live
@@ -162,6 +163,7 @@ async def door(
                 manager=manager,
                 client=client,
                 forget=forget,
+                letters=DeadLetters(client, inbox),
                 person=Parts(settings, blocked, Reach(client)),
                 statuses=tenants.status,
                 described=described,

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Request, Response
 from redis.asyncio import Redis
 
 from config.tenants import TenantStatus
+from gateway.dead_letters import DeadLetters
 from gateway.key_ring import KeyRing
-from gateway.routes import admin_memories, admin_person, admin_shop
+from gateway.routes import admin_memories, admin_overview, admin_person, admin_shop
 from gateway.routes.admin_page import Pages, ours, see
 from gateway.routes.admin_session import Sessions, SignedOut
 from gateway.routes.auth import Keys
@@ -27,6 +28,7 @@ def router(
     manager: MemoryManager,
     client: Redis,
     forget: Forget,
+    letters: DeadLetters,
     person: admin_person.Parts,
     statuses: Callable[[], list[TenantStatus]],
     described: Callable[[TenantStatus], Awaitable[dict[str, Any]]],
@@ -74,9 +76,10 @@ def router(
     async def choose(request: Request) -> Response:
         staff = await sessions.staff(request)
         shops = sessions.tenants(staff)
-        if len(shops) == 1:
+        broken = [one for one in statuses() if one.errors] if staff.tenant is None else []
+        if len(shops) == 1 and not broken:
             return see(f"/memories/{shops[0].id}/facts")
-        return pages.render(request, "choose.html", staff, shops=shops)
+        return pages.render(request, "choose.html", staff, shops=shops, broken=broken)
 
     @routes.get("/memories/{tenant}")
     async def first(request: Request, tenant: str) -> Response:
@@ -84,6 +87,7 @@ def router(
         return see(f"/memories/{sessions.tenant(staff, tenant).id}/facts")
 
     routes.include_router(admin_person.router(pages, manager, person, forget, clock))
+    routes.include_router(admin_overview.router(pages, manager, letters, statuses, described, clock))
     routes.include_router(admin_shop.router(pages, ring, statuses, described, clock))
     routes.include_router(admin_memories.router(pages, manager, client, forget, clock))  # last: it takes any tab
     return routes

@@ -2,6 +2,7 @@
 "use strict";
 
 const PAUSE = 250; // ms without a key before it is looked for
+const AGAIN = 5000; // ms between two looks at a conversation
 document.documentElement.classList.add("scripted");
 
 const asking = {};
@@ -107,4 +108,7 @@ for (const name of ["done", "n", "undo", "lang", "stats"]) said.searchParams.del
 history.replaceState(null, "", said); // loaded again, it does not say again what was done
 needs();
 figures();
+if (document.querySelector("[data-again]")) {
+  setInterval(() => document.visibilityState === "visible" && swap("[data-again]", location.href), AGAIN);
+}
 document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

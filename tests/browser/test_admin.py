@@ -293,6 +293,7 @@ async def test_text_of_strangers_is_shown_and_neither_runs_nor_breaks_a_page(
             paths = [f"/memories/shop/{tab}" for tab in PAGES]
             paths += [f"/memories/shop/person?user={quote(one, safe='')}" for one in (user, odd)]
             paths += [f"/memories/shop/facts?user={quote(odd, safe='')}", "/admin/shop/keys", "/admin/shop/status"]
+            paths += [f"/memories/shop/person/talk?user={quote(user)}", "/admin/shop/overview"]
             for path in paths:
                 answer = await page.goto(home.url + path)
                 assert answer is not None

@@ -152,9 +152,7 @@ async def answered(standin: StandIn, door: Door, seconds: float, *, full: bool, 
     return outcome
 
 
-async def arrivals(
-    rate: float, seconds: float, one: Callable[[float], Coroutine[Any, Any, None]]
-) -> tuple[int, float]:
+async def arrivals(rate: float, seconds: float, one: Callable[[float], Coroutine[Any, Any, None]]) -> tuple[int, float]:
     """Starts one message after the other at its planned time, late ones at once; how many, and how long it took."""
     tasks: list[asyncio.Task[None]] = []
     begin = time.perf_counter()

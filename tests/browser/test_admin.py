@@ -93,7 +93,7 @@ async def test_signing_in_opens_ones_own_shop_and_signing_out_ends_it_for_good(
             await page.goto(f"{home.url}/memories")
             await page.get_by_role("button", name="Sign out").click()
             await expect(page.locator("#key")).to_be_visible()
-            await page.context.add_cookies([{**cookie, "url": home.url, "path": None, "domain": None}])  # type: ignore[list-item,misc]
+            await page.context.add_cookies([{**cookie, "url": home.url, "path": None, "domain": None}])
             await page.goto(f"{home.url}/memories/shop/facts")
             await expect(page.locator("#key")).to_be_visible()
 
@@ -308,7 +308,7 @@ async def test_text_of_strangers_is_shown_and_neither_runs_nor_breaks_a_page(
                 assert len(await page.content()) < 400_000, path
                 if path in (paths[0], paths[6], paths[-1]):
                     for colours in ("light", "dark"):
-                        await page.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+                        await page.emulate_media(color_scheme=colours)
                         found = await Axe().run(page)
                         assert [(one["id"], path) for one in found.response["violations"]] == []
             await page.goto(f"{home.url}/memories/shop/episodes")

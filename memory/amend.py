@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from memory import history
-from memory.episodes import Episode
+from memory.episodes import Episode, actions_of
 from memory.facts import attributes, without_keys, without_sources
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.surrogates import without_surrogates
@@ -136,7 +136,10 @@ def _untold(episode: Episode, message_ids: Collection[str]) -> Episode:
         return episode
     first = next((line["message"] for line in left if line["role"] == "user"), "")
     trigger = {**episode.trigger, "input": first}
-    return episode.model_copy(update={"conversation": left, "trigger": trigger, "summary": ""})
+    output = next((line["message"] for line in reversed(left) if line["role"] == "bot"), "")
+    done = [action for line in left for action in actions_of(line)]
+    told = {"trigger": trigger, "output": output, "actions": done, "summary": ""}
+    return episode.model_copy(update={"conversation": left, **told})
 
 
 def _attributes(known: dict[str, Any], gone: Sequence[MemoryEvent], left: Sequence[MemoryEvent]) -> dict[str, Any]:

@@ -139,7 +139,7 @@ class Curation:
         else:
             await self._longterm.change(tenant, held.user, lambda memory: Changes(facts=decide(memory.facts)))
             if met:
-                await self._retell(tenant, held.user)
+                await self.retell(tenant, held.user)
         if refused:
             raise Changed("the fact was changed meanwhile: look at it again")
         return held._replace(fact=met[0]) if met else None
@@ -246,7 +246,7 @@ class Curation:
         for ref in sessions:
             await self._in_session(ref, lambda session: _after_removal(session, memory, gone, everything))
 
-    async def _retell(self, tenant: str, user: str) -> None:
+    async def retell(self, tenant: str, user: str) -> None:
         """What live sessions were told at their beginning is brought up to date."""
         memory = await self._longterm.load(tenant, user)
         for one in await all_ids(self._longterm, tenant, user):

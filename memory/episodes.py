@@ -84,7 +84,7 @@ def made_of(
     start, end = min(times, default=created_at), max(times, default=created_at)
     first = next((message["message"] for message in messages if message["role"] == "user"), "")
     last = next((message["message"] for message in reversed(messages) if message["role"] == "bot"), "")
-    actions = [action for message in messages for action in _actions(message)]
+    actions = [action for message in messages for action in actions_of(message)]
     errors = [str(action["error"]) for action in actions if action.get("error")]
     unanswered = messages[-1]["role"] == "user"
     failed = unanswered or last_intent == EventType.COMPLAINT.value or (bool(errors) and len(errors) == len(actions))
@@ -107,7 +107,7 @@ def made_of(
     )
 
 
-def _actions(message: Message) -> list[dict[str, Any]]:
+def actions_of(message: Message) -> list[dict[str, Any]]:
     about: Any = message.get("metadata")
     found = about.get("actions") if isinstance(about, Mapping) else None
     return [dict(one) for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []

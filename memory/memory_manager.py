@@ -26,6 +26,7 @@ from memory.knowing import Knowing
 from memory.knowledge import Knowledge
 from memory.linking import Linking
 from memory.media import MediaFiles
+from memory.members import Members
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.openings import Openings
 from memory.protocols import Analyst, Catalog, EmbeddingsOf, LongTerm, Sessions, Transcripts
@@ -108,6 +109,10 @@ class MemoryManager(Knowing, Linking):
     def curation(self) -> Curation:
         """What staff do with what is known."""
         return Curation(self.longterm, self.sessions, self.archive, self.catalog, self._rules, self._clock)
+
+    @property
+    def _members(self) -> Members:
+        return Members(self.longterm, self.sessions, self.transcripts, self.saving, self.talks, self.curation)
 
     async def get_or_create_session_context(
         self,
@@ -246,7 +251,7 @@ class MemoryManager(Knowing, Linking):
         """Removes a person from everything that is kept here, under every id that was merged into this one. The receipt
         counts what was removed: `sessions`, `waiting_events`, `longterm_files`, `events`, `attributes`, `facts`,
         `episodes`, `archived`, `transcript_messages`, `media_files`, `conversations`,
-        `vectors`.
+        `vectors`, and `group_messages` with what they were answered in groups.
 
         Raises MemoryFault when a store could not be reached: every other one is done, and it must be asked for again.
         """
@@ -283,8 +288,16 @@ class MemoryManager(Knowing, Linking):
                     count(name, removed)
             except LongTermUnavailable as error:
                 failed.append(error)
+        groups: list[str] = []
         try:
-            await self.catalog.purge(tenant_id, ids)
+            said = await self._members.forget(tenant_id, ids)
+            count("group_messages", sum(said.values()))
+            groups = list(said)
+            await self.knowledge.tidy(tenant_id, groups)
+        except MemoryFault as error:
+            failed.append(error)
+        try:
+            await self.catalog.purge(tenant_id, [*ids, *groups])
         except MemoryFault as error:
             failed.append(error)
         if failed:

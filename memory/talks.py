@@ -97,7 +97,7 @@ class Talks:
             for message in one.lines
             if "message_id" in message
         }
-        return await self._remove(point.ref, later)
+        return await self.remove(point.ref, later)
 
     async def resume(self, point: Checkpoint, into: ConversationRef) -> int:
         """Lets another conversation begin with what was said up to the point, as much of it as a session holds; how
@@ -122,7 +122,7 @@ class Talks:
         for ref, ends in wanted.items():
             going = [one for one in await self._of(ref) if one.lines[-1].get("message_id") in ends]
             gone = {str(line["message_id"]) for one in going for line in one.lines if "message_id" in line}
-            if await self._remove(ref, gone):
+            if await self.remove(ref, gone):
                 dropped += len(going)
         return dropped
 
@@ -134,8 +134,8 @@ class Talks:
         earlier = [line for one in await self._of(point.ref) if one.before < point.before for line in one.lines]
         return [*earlier, *point.lines]
 
-    async def _remove(self, ref: ConversationRef, gone: Collection[str]) -> int:
-        """From the session first: what it holds would be said again otherwise."""
+    async def remove(self, ref: ConversationRef, gone: Collection[str]) -> int:
+        """Removes these messages, from the session first: what it holds would be said again otherwise. How many."""
         if not gone:
             return 0
         await self._forget_in_session(ref, gone)

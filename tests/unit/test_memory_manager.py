@@ -67,11 +67,11 @@ class Away:
         async def fail(*_: object, **__: object) -> None:
             raise SessionsUnavailable("away")
 
-        if name == "expired":
-            return self._expired
+        if name in ("expired", "of"):
+            return self._listed
         return fail
 
-    async def _expired(self, *_: object, **__: object) -> AsyncIterator[ConversationRef]:
+    async def _listed(self, *_: object, **__: object) -> AsyncIterator[ConversationRef]:
         raise SessionsUnavailable("away")
         yield
 
@@ -477,6 +477,7 @@ class TestForget:
             "media_files": 0,
             "conversations": 0,
             "vectors": 0,
+            "group_messages": 0,
         }
         assert named(tmp_path, "*U1*") == ["line:U10", "line:U10.json"]
         session = await manager.get_or_create_session_context(TENANT, USER, "s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +23,7 @@ from memory.models import Changes
 from memory.person import new as new_person
 from processors.models import EventType, MemoryEvent
 from tests.house import ADMIN_KEY, House, house, shop
+from tests.standins.telegram import refusal
 
 expect.set_options(timeout=20_000)
 PHONE: Any = {"width": 390, "height": 780}
@@ -337,3 +339,20 @@ async def test_it_is_read_searched_and_changed_without_scripts(
             await page.get_by_role("button", name="Delete: note number 17").click()
             await page.get_by_role("button", name="Delete").click()
             await expect(page.locator(".toast")).to_contain_text("Deleted: 1")
+
+
+async def test_a_message_nobody_could_answer_is_tried_again(browser: Browser, tmp_path: Path, redis_url: str) -> None:
+    async with (
+        house(tmp_path, redis_url, {"shop": own_shop()}) as home,
+        back_office(browser, home) as (page, wrong),
+    ):
+        home.telegram.next(replace(refusal(400, "Bad Request: something of theirs"), on="/sendMessage"))
+        await home.telegram_says(55, "hello <b>there</b>")
+        await home.quiet()
+        await page.goto(f"{home.url}/admin/shop/overview?days=7")
+        await expect(page.locator(".rows .text")).to_have_text("hello <b>there</b>")
+        await page.get_by_role("button", name="Try again").click()
+        await expect(page.locator(".toast")).to_contain_text("Back in the queue")
+        await home.quiet()
+        assert len(home.telegram_shows(55)) == 1
+        assert wrong == []

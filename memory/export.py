@@ -49,7 +49,13 @@ async def imported(
     if not isinstance(value, Mapping) or value.get("format") != FORMAT or not isinstance(value.get("user_id"), str):
         raise ValueError(f"no export: its format is not {FORMAT}")
     user = str(value["user_id"])
-    kept = {user: value.get("memory"), **(value.get("merged") or {})}
+    merged, said = _objects(value, "merged", Mapping), _objects(value, "said", list)
+    for one in (line for lines in said.values() for line in lines):
+        if not isinstance(one, Mapping) or not isinstance(one.get("message"), str):
+            raise ValueError("said: a line holds no message")
+    kept = {user: value.get("memory"), **merged}
+    if not isinstance(kept[user], Mapping | None):
+        raise ValueError("memory: it is no object")
     memories = {
         one: LongTermMemory.model_validate({**raw, "tenant_id": tenant, "user_id": one})
         for one, raw in kept.items()
@@ -62,7 +68,7 @@ async def imported(
         await longterm.change(tenant, one, lambda known, memory=memory: _added(known, memory))  # type: ignore[misc]
         await longterm.compact(tenant, one, now)
     await archive.add(tenant, user, away, now)
-    for one, lines in (value.get("said") or {}).items():
+    for one, lines in said.items():
         there = {line.get("message_id") for line in await transcripts.everything(tenant, one)}
         for line in lines:
             if line.get("message_id") is None or line["message_id"] not in there:
@@ -70,6 +76,14 @@ async def imported(
                 ref = ConversationRef(tenant, one, line.get("agent", "default"), line.get("conversation", "main"))
                 await transcripts.append(ref, [cast("Message", rest)])
     return user
+
+
+def _objects(value: Mapping[str, Any], name: str, kind: type) -> dict[str, Any]:
+    """What is kept by id under this name. Raises ValueError where it is of another form."""
+    found = value.get(name) or {}
+    if not isinstance(found, Mapping) or not all(isinstance(one, kind) for one in found.values()):
+        raise ValueError(f"{name}: it does not hold what is kept by id")
+    return dict(found)
 
 
 def _added(known: LongTermMemory, memory: LongTermMemory) -> Changes:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal, Self
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
 from memory.surrogates import without_surrogates
@@ -63,6 +64,7 @@ MANY = frozenset({"allergies", "likes", "dislikes"})  # a person can have severa
 _OBSERVED = ("preferred_language", "current_topic")  # shown by every message: showing it again confirms nothing
 _NARROW_TO_WIDE = list(Scope)
 _KEPT_SOURCES = 20
+DEEPEST = 50  # levels of a value
 DELETED = "deleted"  # in `superseded_by`: of this one nothing is left but which messages not to learn it from again
 _TYPES = {
     "preferred_language": FactType.PREFERENCE,
@@ -444,5 +446,14 @@ def _id(*parts: Any) -> str:
 
 
 def _json(value: Any) -> Any:
-    """The value as a file will give it back: what JSON has no form for as text."""
-    return json.loads(json.dumps(without_surrogates(value), default=str))
+    """The value as a file will give it back: what JSON has no form for as text. Raises ValueError for what no file
+    could give back."""
+    if _deeper(value, DEEPEST):
+        raise ValueError(f"a value may be nested {DEEPEST} deep, and no deeper")
+    plain = json.loads(json.dumps(without_surrogates(value), default=str), parse_constant=str)
+    return orjson.loads(json.dumps(plain))
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return levels < 0 or any(_deeper(one, levels - 1) for one in inside)

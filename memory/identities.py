@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 
 from memory.facts import Fact, Scope, attributes, merge, upserted
+from memory.long_term.document import dump, plain
 from memory.models import LongTermMemory
 from memory.person import new
 from memory.wording import key_form
-from processors.models import iso
+from processors.models import MemoryEvent, iso
 
 
 def merged(into: LongTermMemory, other: LongTermMemory, now: datetime) -> LongTermMemory:
@@ -33,7 +35,8 @@ def merged(into: LongTermMemory, other: LongTermMemory, now: datetime) -> LongTe
     for fact in sorted(other.facts, key=lambda one: one.created_at):
         if fact.id not in known_facts:
             facts = upserted(facts, merge(facts, fact).changed if fact.current else [fact])
-    events = [*into.events, *(event for event in other.events if event.event_id not in known_events)]
+    came = [named(event) for event in other.events]
+    events = [*into.events, *(event for event in came if event.event_id not in known_events)]
     episodes = [*into.episodes, *(episode for episode in other.episodes if episode.id not in known_episodes)]
     person = here.with_(
         identities={**there.identities, **here.identities},
@@ -54,6 +57,13 @@ def merged(into: LongTermMemory, other: LongTermMemory, now: datetime) -> LongTe
             "person": person,
         }
     )
+
+
+def named(event: MemoryEvent) -> MemoryEvent:
+    """One that was written by hand has no id; elsewhere than in its own file it needs one."""
+    if event.event_id:
+        return event
+    return event.model_copy(update={"event_id": f"by-hand:{hashlib.sha256(dump(plain(event))).hexdigest()[:20]}"})
 
 
 def moved(other: LongTermMemory, into: str, now: datetime) -> LongTermMemory:
@@ -96,7 +106,8 @@ def unmerged(into: LongTermMemory, user: str) -> LongTermMemory:
     was = part.person or new(user, here.first_seen_at)
     gone = {fact.id for fact in part.facts}
     facts = _without(into.facts, gone)
-    events = [event for event in into.events if event not in part.events]
+    came = [named(event) for event in part.events]
+    events = [event for event in into.events if event not in part.events and event not in came]
     left = {one.id for one in part.episodes}
     person = here.with_(
         identities={kind: own for kind, own in here.identities.items() if was.identities.get(kind) != own},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,3 +109,58 @@ async def test_an_export_has_what_was_put_away_of_every_id(managers: Managers) -
     value = await manager.export(SHOP, "line:U1")
     assert value is not None
     assert [one["key"] for one in value["archived"]] == ["older", "old"]
+
+
+async def test_events_written_by_hand_go_along_and_come_back(managers: Managers, tmp_path: Path) -> None:
+    folder = tmp_path / "longterm" / SHOP
+    folder.mkdir(parents=True)
+    event = {"event_type": "COMPLAINT", "payload": {"original_message": "broken cup"}, "importance_score": 0.9}
+    by_hand = {"tenant_id": SHOP, "user_id": "telegram:1", "events": [event | {"timestamp": "2026-03-01T00:00:00Z"}]}
+    (folder / "telegram:1.json").write_text(json.dumps(by_hand))
+
+    async def told(user: str) -> list[str]:
+        memory = await managers[1].longterm.load(SHOP, user)
+        return [one.payload["original_message"] for one in memory.events] if memory else []
+
+    await managers[0].link_users(SHOP, "telegram:1", "line:U1")
+    assert await told("line:U1") == ["broken cup"]
+    await managers[0].unlink_user(SHOP, "telegram:1")
+    assert (await told("line:U1"), await told("telegram:1")) == ([], ["broken cup"])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"merged": [1]},
+        {"merged": {"x": 5}},
+        {"said": [1]},
+        {"said": {"u": 5}},
+        {"said": {"u": [5]}},
+        {"said": {"u": [{"role": "user"}]}},
+        {"archived": 5},
+        {"archived": [5]},
+        {"memory": 5},
+        {"memory": {"facts": 5}},
+        {"user_id": ""},
+    ],
+    ids=str,
+)
+async def test_what_is_no_export_is_refused_and_nothing_of_it_kept(
+    managers: Managers, tmp_path: Path, odd: dict[str, object]
+) -> None:
+    value = {"format": "chat-chat.memory/1", "user_id": "telegram:1", "memory": {"attributes": {"size": "M"}}}
+    with pytest.raises(ValueError):  # noqa: PT011 - each says something else
+        await managers[0].import_(SHOP, value | odd)
+    assert [one for one in tmp_path.rglob("*") if one.is_file()] == []
+
+
+async def test_a_value_that_no_file_could_give_back_is_refused_alone(managers: Managers) -> None:
+    deep: object = "x"
+    for _ in range(900):
+        deep = [deep]
+    values = [deep, 10**400, float("nan"), "plain"]
+    told = (managers[0].remember(SHOP, "line:U1", key=f"k{at}", value=one) for at, one in enumerate(values))
+    ends = await asyncio.gather(*told, return_exceptions=True)
+    assert [isinstance(one, ValueError) for one in ends] == [True, True, False, False]
+    _, attributes = await known(managers[1], "line:U1")
+    assert attributes == {"k2": "NaN", "k3": "plain"}

@@ -168,6 +168,7 @@ def turn_of(
 ) -> Turn:
     from gateway.adapters.line_sender import LineSender
     from gateway.commands import Commands
+    from gateway.dead_letters import DeadLetters
     from gateway.events import Events
     from gateway.forgetting import Forgetting
     from gateway.hooks import History, Hooks, installed
@@ -206,7 +207,8 @@ def turn_of(
     reach = Reach(client) if client else None
     line = senders.get("line")
     members = Members(client, line.member) if client and isinstance(line, LineSender) else None
-    events = Events(manager, processors, reach, members)
+    letters = DeadLetters(client, inbox) if client else None
+    events = Events(manager, processors, reach, members, letters)
     hearing = Hearing()
     fetchers = fetchers_of(settings, senders)
     stack.push_async_callback(hearing.close)

@@ -14,6 +14,7 @@ from gateway.inbox.base import Inbox, Policy
 from gateway.inbox.redis import INDEX, dead_key
 from gateway.messages import BEGUN, InboundMessage, decode
 from gateway.patience import OWED
+from gateway.rendering import literal
 
 KEPT_FOR = timedelta(days=90)
 _AT_ONCE = 500
@@ -73,6 +74,23 @@ class DeadLetters:
         while rows := await self._rows(tenant, after):
             found = [letter.id for letter in rows if ids & _persons(letter.message)]
             removed += await self.drop(tenant, found) if found else 0
+            after = f"({rows[-1].id}"
+        return removed
+
+    async def take_back(self, by: InboundMessage, message_id: str, said: str | None) -> int:
+        """Removes a message that its writer took back in the chat that `by` comes from, and what staff were to be told
+        of that chat with its words (`said`, where they are known); how many letters that were."""
+        removed, after = 0, "-"
+        where = by.channel, by.chat_id
+        while rows := await self._rows(by.tenant, after):
+            found = []
+            for letter in rows:
+                message, about = letter.message, letter.message.extra.get("about")
+                own = (message.channel, message.chat_id) == where and message.message_id == message_id
+                of_them = isinstance(about, dict) and (about.get("channel"), about.get("chat_id")) == where
+                if own or (of_them and said and literal(said) in message.text):
+                    found.append(letter.id)
+            removed += await self.drop(by.tenant, found) if found else 0
             after = f"({rows[-1].id}"
         return removed
 

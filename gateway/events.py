@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 
 import msgspec
+from redis.exceptions import RedisError
 
 from config.tenants import Tenant
-from gateway.batch import AMENDS, Amendment, as_message, fold
+from gateway.batch import AMENDS, Amendment, amended_ids, as_message, fold
 from gateway.buttons import suggested_by
+from gateway.dead_letters import DeadLetters
 from gateway.described import described
+from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Claim, event_of
 from gateway.media import FILE
 from gateway.members import Members
@@ -40,9 +43,11 @@ class Events:
         processors: PerTenant[EventProcessor],
         reach: Reach | None,
         members: Members | None = None,
+        letters: DeadLetters | None = None,
     ) -> None:
         self._manager = manager
         self._members = members
+        self._letters = letters
         self._processors = processors
         self._reach = reach
 
@@ -56,6 +61,8 @@ class Events:
         changed = False
         for amendment in amendments:
             try:
+                if amendment.edited is None:
+                    await self._unbury(claim, amendment.message_id)
                 known = remembers and await self._amend(tenant, claim.ref, amendment)
             except MemoryFault as error:
                 if claim.attempts < claim.max_attempts:
@@ -91,6 +98,17 @@ class Events:
         if last.group and not any(message.mentioned for message in moment.messages):
             return Done(None)  # the group talks among itself
         return None
+
+    async def _unbury(self, claim: Claim, message_id: str) -> None:
+        """What was taken back stands among the dead letters no longer. Raises InboxUnavailable, MemoryFault."""
+        by = next(one for one in claim.messages if one.kind is Kind.UNSEND and message_id in amended_ids(one))
+        if self._letters is None:
+            return
+        line = await self._manager.said(claim.ref, message_id)
+        try:
+            await self._letters.take_back(by, message_id, line["message"] if line else None)
+        except (RedisError, OSError) as error:
+            raise InboxUnavailable(f"Redis can't be reached: {type(error).__name__}") from error
 
     async def _amend(self, tenant: Tenant, ref: ConversationRef, amendment: Amendment) -> bool:
         """Whether the message was known. An edit's meaning is found by rules: nobody waits for an answer to it."""

@@ -8,12 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import redis
 
 from gateway import assembly
 from gateway.reach import Reach
 from tests.house import LINE_SECRET, LINE_TOKEN, LLM_KEY, TELEGRAM_SECRET, House, house, shop
 from tests.standins.line_model import LineChannel
+from tests.standins.model import Fault
 from tests.unit.receiving import payload
 
 BOT = LineChannel(user_id="U2f7d2998820cd4e187e711f4aa950c20", token=LINE_TOKEN, secret=LINE_SECRET)
@@ -251,3 +253,33 @@ async def test_each_topic_of_a_group_is_a_talk_of_its_own(tmp_path: Path, redis_
             "sm:shop:telegram:group:-1001/default/topic-8",
         ]
         assert [one.thread_id for one in home.telegram.delivered["-1001"]] == [7, 8]
+
+
+@pytest.mark.parametrize("with_staff", [False, True])
+async def test_what_was_taken_back_stands_among_the_dead_letters_no_longer(
+    tmp_path: Path, redis_url: str, with_staff: bool
+) -> None:
+    staff: dict[str, Any] = {"staff": {"channel": "telegram-main", "chat": "-100123"}} if with_staff else {}
+    async with house(tmp_path, redis_url, {"shop": shop(language="en", **staff)}) as home:
+        if with_staff:
+            await home.line_says(ANN, "talk to a human")
+            await home.quiet()
+            refused = {"ok": False, "error_code": 400, "description": "Bad Request: odd"}
+            home.telegram.next(Fault(status=400, body=refused, on="/sendMessage"))
+        else:
+            home.line.next(Fault(status=400, body={"message": "odd"}, on="/message/reply"))
+        said = home.line.text_event(ANN, "my *pistachio* [order]")
+        await home.line.deliver(home.line_hook(), said)
+        await home.quiet()
+
+        def dead() -> list[bytes]:
+            with redis.Redis.from_url(redis_url) as client:
+                letters: Any = client.xrange("cc:dead:shop")
+            return [fields[b"message"] for _, fields in letters]
+
+        assert ["pistachio" in one.decode() for one in dead()] == [True]
+        unsend = home.line.text_event(ANN, "") | {"type": "unsend", "unsend": {"messageId": said["message"]["id"]}}
+        del unsend["message"], unsend["replyToken"]
+        await home.line.deliver(home.line_hook(), unsend)
+        await home.quiet()
+        assert dead() == []

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from redis.asyncio import Redis
+from starlette.background import BackgroundTask
 
 from config.tenants import TenantStatus
 from gateway.dead_letters import DeadLetters
@@ -45,7 +46,9 @@ def router(
         try:
             await sessions.staff(request)
         except SignedOut:
-            return pages.render(request, "sign_in.html", back=ours(back, ""), wrong="", wait=0)
+            shown = pages.render(request, "sign_in.html", back=ours(back, ""), wrong="", wait=0)
+            shown.background = BackgroundTask(pages.warm)  # while the key is typed
+            return shown
         return see(ours(back, "/memories"))
 
     @routes.post("/admin/sign-in")

@@ -134,6 +134,11 @@ class Pages:
             response.set_cookie(_LANGUAGE, chosen, max_age=_YEAR, samesite="lax", httponly=True, secure=secure)
         return response
 
+    def warm(self) -> None:
+        """Compiles the templates: a quarter of a second that nobody has to wait for."""
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)
+
     def trouble(self, request: Request, error: Exception, staff: Staff | None = None) -> Response:
         """What is wrong, in words; where to go is on the page."""
         status = status_of(error)

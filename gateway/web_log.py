@@ -177,6 +177,9 @@ class Follower:
 
     async def everything(self) -> list[tuple[str, Entry]]:
         """What is kept from before; `next` goes on behind it. Raises TooSlow."""
+        self._last = (0, 0)  # what was heard since it joined stands in the log too, and must not hide what is older
+        while not self._queue.empty():
+            self._queue.get_nowait()
         self._missed()
         if self._catching is not None:
             await asyncio.wait({self._catching})

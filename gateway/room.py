@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 FIRST = 8
+SLOW = 0.1  # seconds that the event loop may be late before more in hand only makes everybody wait
 
 
 class Room:
     """A worker that is short of CPU and takes ever more is late with every heartbeat, loses all that it holds and takes
     it again; nothing gets done. So it holds half as much whenever the event loop was late by a twentieth of the lease,
-    and a quarter more while it keeps up with all it may hold."""
+    and a quarter more while it keeps up with all it may hold. Where it is only slow it holds less, as what waits
+    outside is claimed in turn, tenant by tenant, and what waits inside is not: a flood of one stays outside."""
 
     def __init__(self, most: int, lease: float) -> None:
         self.every = lease / 20  # seconds between looks, and how late one may be
@@ -19,5 +21,7 @@ class Room:
         """`late` is by how many seconds the event loop came later than asked for."""
         if late > self.every:
             self.size = max(1, min(self.size, in_hand) // 2)
+        elif late > SLOW:
+            self.size = max(min(self.size, FIRST), self.size - max(1, self.size // 4))
         elif in_hand >= self.size:
             self.size = min(self._most, self.size + max(1, self.size // 4))

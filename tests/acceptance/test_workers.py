@@ -105,7 +105,7 @@ async def test_a_worker_asked_to_end_finishes_the_turn_in_hand(tmp_path: Path, s
         await s.slow_model(2)
         assert await s.line_says(url, line_event(ANN, "is there tea")) == 200
         await s.asked()
-        assert await worker.end(10) == 0
+        assert await worker.end(25) == 0
         assert await s.line_shows(ANN) == ["echo: is there tea"]
         assert "Traceback" not in worker.said
 
@@ -117,7 +117,7 @@ async def test_a_turn_longer_than_the_grace_is_handed_back_at_once(tmp_path: Pat
         await s.slow_model(60)
         assert await s.line_says(url, line_event(ANN, "is there tea")) == 200
         await s.asked()
-        assert await worker.end(20) == 0
+        assert await worker.end(40) == 0
         await s.worker()
         await until(lambda: s.line_shows(ANN), 8)  # the lease would have been longer
         assert await s.line_shows(ANN) == ["echo: is there tea"]

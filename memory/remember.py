@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from memory import amend, facts, history
 from memory.canonical import canonical, change_theirs
-from memory.errors import LongTermUnavailable
+from memory.errors import LongTermUnavailable, MemoryFault
 from memory.facts import Fact
 from memory.models import Changes, LongTermMemory
 from memory.protocols import LongTerm
@@ -94,7 +94,10 @@ class Remember:
         while True:
             await asyncio.sleep(every)
             if self._pending:
-                await self.flush()
+                try:
+                    await self.flush()
+                except (MemoryFault, OSError) as error:
+                    log.error("what waits for the disk goes on waiting: %s", type(error).__name__)
 
     def waiting(self) -> int:
         return sum(map(len, self._pending.values()))

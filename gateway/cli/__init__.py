@@ -1,0 +1,40 @@
+"""`chat-chat`: what an operator types. Each command loads what it needs when it runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import click
+
+from gateway.cli.common import Failed, in_loop
+from gateway.cli.dead_letters import dead_letters
+from gateway.cli.keys import api_keys
+from gateway.cli.mcp import mcp
+from gateway.cli.memory import memory
+from gateway.cli.running import chat, cleanup, doctor, run, serve, worker
+from gateway.cli.tenants import tenants
+from gateway.cli.understanding import understanding
+from gateway.cli.webhooks import webhooks
+
+__all__ = ["Failed", "cli", "in_loop", "main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="chat-chat")
+def cli() -> None:
+    """A messaging bot for shops on LINE, Telegram and the terminal, which remembers its customers.
+
+    \b
+    Begin with:
+      chat-chat run                        start everything
+      chat-chat chat --tenant demo         talk to the example shop's bot
+    """
+
+
+for command in (
+    *(run, serve, worker, chat, cleanup, doctor, tenants, webhooks, memory, api_keys, understanding),
+    *(dead_letters, mcp),
+):
+    cli.add_command(command)
+
+
+def main() -> None:
+    cli()

@@ -7,7 +7,7 @@ that dies loses its leases; one that was paused finds its token refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -138,6 +138,11 @@ class Inbox(Protocol):
     async def move(self, claim: Claim, to: str) -> bool:
         """The claim's person has another id by now: its batch goes to the end of the conversation `to`, with whatever
         of theirs waits behind it, and so does what is put for them from now on. False: the claim was lost."""
+        ...
+
+    async def forget(self, tenant: str, goes: Callable[[InboundMessage], bool]) -> int:
+        """Removes what waits of a tenant and `goes`, with what was prepared to be sent for it; the number of messages.
+        What a worker has in hand stays."""
         ...
 
     async def wait(self, timeout: float) -> None:

@@ -201,6 +201,29 @@ class InProcessInbox:
         self._settle(name, now)
         return True
 
+    async def forget(self, tenant: str, goes: Callable[[InboundMessage], bool]) -> int:
+        s, now, removed = self.state, self._now(), 0
+        for name in [one for one in s.conversations if _tenant(one) == tenant]:
+            c = s.conversations[name]
+            frozen = c.batch or 0
+            gone = [at for at, one in enumerate(c.queue) if goes(one) and not (c.holder and at < frozen)]
+            removed += len(gone)
+            if not gone:
+                continue
+            c.queue = deque(one for at, one in enumerate(c.queue) if at not in gone)
+            if c.holder:
+                continue
+            begun = gone[0] < frozen
+            if begun or not c.queue:
+                s.due.pop(name, None)
+                self._unready(name)
+            if not c.queue:
+                del s.conversations[name]
+            elif begun:
+                s.conversations[name] = _Conversation(queue=c.queue, first=c.first, last=c.last, policy=c.policy)
+                self._mark(name, now, now)
+        return removed
+
     def _give_back(self, claim: Claim, pause: float, counted: bool, why: str, parked_with: bytes | None = None) -> bool:
         if not self._holds(claim):
             return False
@@ -312,6 +335,11 @@ class InProcessInbox:
 
     def _make_ready(self, name: str, since: int) -> None:
         self.state.ready.setdefault(_tenant(name), {}).setdefault(name, since)
+
+    def _unready(self, name: str) -> None:
+        waiting = self.state.ready.get(_tenant(name), {})
+        if waiting.pop(name, None) is not None and not waiting:
+            del self.state.ready[_tenant(name)]
 
     def _now(self) -> int:
         return int(self._clock() * 1000)

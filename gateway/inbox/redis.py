@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import random
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
@@ -37,7 +37,10 @@ from gateway.pacing import Limit
 from memory.short_term import lua
 
 INDEX = "cc:i:{0}"
-SCRIPTS = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "pending", "move")
+SCRIPTS = (
+    *("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "pending", "move"),
+    "forget",
+)
 BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
 
 
@@ -147,6 +150,26 @@ class RedisInbox:
     async def move(self, claim: Claim, to: str) -> bool:
         origin = name_of(claim.messages[0])
         return bool(await self._run("move", [INDEX, claim.conversation, claim.token, origin, to, ALIAS_FOR]))
+
+    async def forget(self, tenant: str, goes: Callable[[InboundMessage], bool]) -> int:
+        removed = 0
+        for name in await self._waiting_of(tenant):
+            with _mapped():
+                entries: Any = await self._redis.lrange(f"cc:q:{{{name}}}", 0, -1)
+            if found := [one for one in entries if goes(decode(one.partition(b"\n")[2]))]:
+                removed += int(await self._run("forget", [INDEX, name, *found]))
+        return removed
+
+    async def _waiting_of(self, tenant: str) -> list[str]:
+        """A tenant's conversations that have anything in their queues. One that changes its place meanwhile is found
+        where it goes to: due, then ready, then in hand, then due again."""
+        found: dict[str, None] = {}
+        of_theirs = f"sm:{tenant}:"
+        with _mapped():
+            for mark in ("due", f"ready:{tenant}", "lease", "due"):
+                members: Any = await self._redis.zrange(f"{INDEX}:{mark}", 0, -1)
+                found |= dict.fromkeys(one.decode() for one in members)
+        return [name for name in found if name.startswith(of_theirs)]
 
     async def _give_back(self, claim: Claim, pause: float, counted: bool, *rest: Any) -> bool:
         arguments = [INDEX, claim.conversation, claim.token, max(0, int(pause * 1000)), int(not counted), *rest]

@@ -473,7 +473,7 @@ def test_a_put_that_nobody_took_is_known_to_stand_nowhere(loop: str, met_before:
             inbox = RedisInbox(connect(f"unix://{folder}/s", retries=0))
             try:
                 if met_before:
-                    async with asyncio.timeout(20):
+                    async with asyncio.timeout(60):
                         while True:
                             with contextlib.suppress(InboxUnavailable):
                                 await inbox.put([(message("e1"), AT_ONCE)])
@@ -489,3 +489,48 @@ def test_a_put_that_nobody_took_is_known_to_stand_nowhere(loop: str, met_before:
             return caught.value.ambiguous
 
         assert runner(put_away()) is False
+
+
+async def test_what_waits_of_somebody_forgotten_goes_with_the_answer_kept_for_it(
+    make_inbox: MakeInbox,
+) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), AT_ONCE)])
+    parked = (await inbox.claim(1)).claims[0]
+    assert await inbox.park(parked, b"an answer", 3600.0)
+    await inbox.put([(message("e2", "line:U2"), AT_ONCE), (message("e3", tenant="other"), AT_ONCE)])
+    assert await inbox.forget("shop", lambda one: one.user_id == "line:U1") == 1
+    assert await inbox.forget("shop", lambda one: one.user_id == "line:U1") == 0
+    left = await inbox.claim(5)
+    assert sorted((one.conversation, one.messages[0].event_id) for one in left.claims) == [
+        ("sm:other:line:U1", "e3"),
+        ("sm:shop:line:U2", "e2"),
+    ]
+    assert left.next_due is None  # the answer waits no more
+    assert await inbox.put([(message("e1"), AT_ONCE)]) == [False]  # a repeated delivery is not answered anew
+    await inbox.put([(message("e4"), AT_ONCE)])
+    later = (await inbox.claim(5)).claims[0]
+    assert (later.messages[0].event_id, later.attempts, later.outbox, later.carried) == ("e4", 1, None, None)
+
+
+async def test_what_a_worker_has_in_hand_of_somebody_forgotten_stays_in_its_hand(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), AT_ONCE)])
+    claim = (await inbox.claim(1)).claims[0]
+    await inbox.put([(message("e2"), AT_ONCE)])
+    assert await inbox.forget("shop", lambda one: one.user_id == "line:U1") == 1
+    assert await inbox.intent(claim, b"out") == 0.0
+    assert await inbox.finish(claim, None) == (Outcome.DONE, None)
+    assert (await inbox.claim(1)).claims == ()
+
+
+async def test_of_a_group_only_the_members_words_go_and_the_rest_is_begun_anew(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    for event, member in (("e1", "line:U1"), ("e2", "line:U2")):
+        await inbox.put([(message(event, "line:group:C1", sender_id=member), AT_ONCE)])
+    claim = (await inbox.claim(1)).claims[0]
+    assert await inbox.intent(claim, b"to both of them") == 0.0
+    assert await inbox.fail(claim, 600.0)
+    assert await inbox.forget("shop", lambda one: one.sender_id == "line:U1") == 1
+    again = (await inbox.claim(1)).claims[0]
+    assert ([one.event_id for one in again.messages], again.attempts, again.outbox) == (["e2"], 1, None)

@@ -179,6 +179,27 @@ class InboxMachine(RuleBasedStateMachine):
         real, model = self.both(worker, "park", ours, b"parked", pause, model=(theirs, b"parked", pause))
         assert real == model
 
+    @rule(
+        tenant=st.sampled_from(["shop", "other"]),
+        user=st.sampled_from(["line:U1", "line:U2"]),
+        whole=st.booleans(),
+        odd=st.booleans(),
+    )
+    def somebody_is_forgotten(self, tenant: str, user: str, whole: bool, odd: bool) -> None:
+        """All of theirs, or every other message, as of a group's member."""
+
+        def goes(message: InboundMessage) -> bool:
+            return message.user_id == user and (whole or int(message.event_id[1:]) % 2 == odd)
+
+        before = self._waiting()
+        real, model = self.both(0, "forget", tenant, goes)
+        assert real == model
+        left = self._waiting()
+        gone = {name: [one for one in events if one not in left.get(name, [])] for name, events in before.items()}
+        assert sum(map(len, gone.values())) == real
+        for name, events in gone.items():
+            self.accepted[name] = [one for one in self.accepted[name] if one not in events]
+
     @rule(seconds=st.sampled_from([0.1, 1.0, 4.0, 11.0, 40.0]))
     def time_goes_on(self, seconds: float) -> None:
         self.now += int(seconds * 1000)
@@ -193,12 +214,17 @@ class InboxMachine(RuleBasedStateMachine):
     def nothing_is_lost_doubled_or_out_of_order(self) -> None:
         if not hasattr(self, "accepted"):
             return
+        waiting = self._waiting()
+        for put_as, events in self.accepted.items():
+            assert self.ended.get(put_as, []) + waiting.get(put_as, []) == events
+
+    def _waiting(self) -> dict[str, list[str]]:
+        """The events that stand in queues, in order, by the name they were put under."""
         waiting: dict[str, list[str]] = {}
         for queue in (one.queue for one in self.state.conversations.values()):
             for message in queue:
                 waiting.setdefault(name_of(message), []).append(event_of(message))
-        for put_as, events in self.accepted.items():
-            assert self.ended.get(put_as, []) + waiting.get(put_as, []) == events
+        return waiting
 
     @invariant()
     def what_waits_is_marked_exactly_once(self) -> None:

@@ -81,7 +81,7 @@ class _Build:
         self._settings = settings
         self._reading = reading
         self._secrets = Secrets(settings)
-        self._mistakes: list[Mistake] = []
+        self._mistakes: list[Mistake] = list(document.mistakes)
         self._unfilled: list[Loc] = []  # where a value is missing: what the model says of it is no news
 
     def tenant(self) -> Tenant:
@@ -97,6 +97,8 @@ class _Build:
             tenant = Tenant.model_validate(data)
         except ValidationError as error:
             found = explain(self._document, error)
+            if self._document.cut:
+                found = [m for m in found if not m.what.startswith("is missing")]
             hidden = {self._document.mistake(loc, "", "").field for loc in self._unfilled}
             self._mistakes += [m for m in found if m.field not in hidden]
         if tenant is not None:

@@ -10,16 +10,19 @@ from typing import Any
 import yaml
 
 from config.mistakes import Loc, Mistake, TenantError, field_name
+from config.yaml_words import curly, invisible, said, tabs, without_line
 
 MAX_BYTES = 512 * 1024
 _MAX_NODES = 50_000  # aliases may name a part many times; a file can't blow up memory with them
 _MAX_DEPTH = 20
+_MAX_REPAIRS = 20
 
 # YAML takes no braces in a plain value inside {…}, but `llm: {api_key: ${NAME}}` is what people write. So the braces of
-# `${NAME}` go through the parser as two private characters, one for one: every position stays as it is.
+# `${NAME}` go through the parser as two private characters, one for one: every position stays as it is. `*` is the
+# tenant's id (config.secrets).
 _OPEN, _CLOSE = "\ue000", "\ue001"
-_PLACE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_HIDDEN = re.compile(rf"\${_OPEN}([A-Za-z0-9_]+){_CLOSE}")
+_PLACE = re.compile(r"\$\{([A-Za-z_*][A-Za-z0-9_*]*)\}")
+_HIDDEN = re.compile(rf"\${_OPEN}([A-Za-z0-9_*]+){_CLOSE}")
 
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Position = tuple[int, int]
@@ -27,12 +30,18 @@ _Position = tuple[int, int]
 
 @dataclass(slots=True)
 class Document:
-    """A file's data and positions (line and column from 1) by path into the data."""
+    """A file's data and positions (line and column from 1) by path into the data.
+
+    `mistakes`: what is wrong in its writing. Where `cut` is true, a part could not be read: what is missing is no news.
+    """
 
     file: Path
     data: dict[str, Any]
     keys: dict[Loc, _Position] = field(default_factory=dict)
     values: dict[Loc, _Position] = field(default_factory=dict)
+    files: dict[Loc, Path] = field(default_factory=dict)  # of the parts that another file brought in
+    mistakes: list[Mistake] = field(default_factory=list)
+    cut: bool = False
 
     def mistake(self, loc: Loc, what: str, remedy: str, *, at_key: bool = False) -> Mistake:
         """A mistake at `loc`, placed at the nearest part of the file that is there."""
@@ -42,8 +51,16 @@ class Document:
             whole = end == len(loc) and not at_key
             position = (self.values.get(part) if whole else None) or self.keys.get(part) or self.values.get(part)
             if position:
-                return Mistake(self.file, *position, field_name(loc), what, remedy)
+                return Mistake(self.files.get(part, self.file), *position, field_name(loc), what, remedy)
         return Mistake(self.file, 1, 1, field_name(loc), what, remedy)
+
+
+class _Syntax(Exception):
+    """It is no YAML from here on."""
+
+    def __init__(self, found: Mistake) -> None:
+        super().__init__(str(found))
+        self.mistake = found
 
 
 def read_bytes(file: Path) -> bytes:
@@ -67,17 +84,50 @@ def read_bytes(file: Path) -> bytes:
 
 def decode(file: Path, raw: bytes) -> str:
     """UTF-8, with or without a byte order mark. Raises TenantError with the place of the first wrong byte."""
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        what = "is saved as UTF-16 (Windows calls it Unicode)"
+        raise _at(file, 1, 1, what, "save the file as UTF-8 in the editor")
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig").lstrip("\ufeff")
     except UnicodeDecodeError as error:
         before = raw[: error.start]
         line, column = before.count(b"\n") + 1, len(before.rsplit(b"\n", 1)[-1].decode("utf-8", "replace")) + 1
-        mistake = Mistake(file, line, column, "(file)", "is not UTF-8 text", "save the file as UTF-8 in the editor")
-        raise TenantError([mistake]) from None
+        raise _at(file, line, column, "is not UTF-8 text", "save the file as UTF-8 in the editor") from None
 
 
 def parse(file: Path, text: str) -> Document:
-    """Raises TenantError for what is not YAML, is no mapping, or has a field twice."""
+    """As much as can be read; `mistakes` says what could not. Raises TenantError where nothing is left to read.
+
+    After a place that is no YAML it goes on without that line, so that all such places are told at once.
+    """
+    mistakes: list[Mistake] = []
+    cut: set[int] = set()
+    for _ in range(_MAX_REPAIRS):
+        try:
+            document = _read(file, text)
+        except _Syntax as error:
+            found = tabs(file, text)
+            if found:
+                text = re.sub(r"(?m)^[ \t]+", lambda indent: indent[0].replace("\t", "  "), text)
+                mistakes += found
+                continue
+            line = error.mistake.line
+            if not any(one.line == line for one in mistakes):
+                mistakes.append(error.mistake)
+            text = without_line(text, line, whole=line in cut)
+            cut.add(line)
+        except TenantError:
+            if mistakes:  # what is left after the repairs means nothing
+                break
+            raise
+        else:
+            document.mistakes += mistakes
+            document.cut = document.cut or bool(cut)
+            return document
+    raise TenantError(mistakes)
+
+
+def _read(file: Path, text: str) -> Document:
     try:
         loader = _Loader(_PLACE.sub(rf"${_OPEN}\1{_CLOSE}", text))
         try:
@@ -91,9 +141,7 @@ def parse(file: Path, text: str) -> Document:
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        raise _syntax(file, text, error) from None
-    if walk.mistakes:
-        raise TenantError(walk.mistakes)
+        raise _Syntax(said(file, text, error)) from None
     return walk.document
 
 
@@ -102,7 +150,6 @@ class _Walk:
 
     def __init__(self, document: Document, loader: Any) -> None:
         self.document = document
-        self.mistakes: list[Mistake] = []
         self._loader = loader
         self._left = _MAX_NODES
 
@@ -123,8 +170,15 @@ class _Walk:
             except ValueError:
                 return _plain(node)
         if tag not in ("str", "timestamp", "value", "merge", "binary"):
-            self.mistakes.append(self.document.mistake(loc, "has a YAML tag", "write the plain value, without `!`"))
+            self._wrong(loc, "has a YAML tag", "write the plain value, without `!`")
+        if not getattr(node, "style", None) and curly(node.value):
+            remedy = 'type straight ones ("), or put straight ones around them if customers should see them'
+            self._wrong(loc, "stands in curly quotes, which YAML takes for letters", remedy)
+            return _plain(node)[1:-1]
         return _plain(node)
+
+    def _wrong(self, loc: Loc, what: str, remedy: str) -> None:
+        self.document.mistakes.append(self.document.mistake(loc, what, remedy))
 
     def _mapping(self, node: yaml.MappingNode, loc: Loc) -> dict[str, Any]:
         out: dict[str, Any] = {}
@@ -133,19 +187,19 @@ class _Walk:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise _at(self.document.file, *position, "has a field whose name is no word", "put braces in quotes")
             key = _plain(key_node)
+            if invisible(key):  # it may be indentation: what belongs where is not known
+                what, remedy = "has an invisible character before or in its name", "delete it and type plain spaces"
+                name = field_name((*loc, key.strip()))
+                self.document.mistakes.append(Mistake(self.document.file, *position, name, what, remedy))
+                self.document.cut = True
+                continue
             if key == "<<":
                 raise _at(self.document.file, *position, "uses a merge key (<<)", "write the fields out")
             if key in out:
                 first = self.document.keys[(*loc, key)][0]
-                self.mistakes.append(
-                    Mistake(
-                        self.document.file,
-                        *position,
-                        field_name((*loc, key)),
-                        f"stands twice, first in line {first}",
-                        "keep one of the two",
-                    )
-                )
+                what, remedy = f"stands twice, first in line {first}", "keep one of the two"
+                name = field_name((*loc, key))
+                self.document.mistakes.append(Mistake(self.document.file, *position, name, what, remedy))
                 continue
             self.document.keys[(*loc, key)] = position
             out[key] = self.value(value_node, (*loc, key))
@@ -162,33 +216,3 @@ def _position(node: yaml.Node) -> _Position:
 
 def _at(file: Path, line: int, column: int, what: str, remedy: str) -> TenantError:
     return TenantError([Mistake(file, line, column, "(file)", what, remedy)])
-
-
-def _syntax(file: Path, text: str, error: yaml.YAMLError) -> TenantError:
-    """The parser's complaint in plain words. What it quotes is left out: it may be part of a secret."""
-    if isinstance(error, yaml.reader.ReaderError):
-        before = text[: error.position] if isinstance(error.position, int) else ""
-        line, column = before.count("\n") + 1, len(before.rsplit("\n", 1)[-1]) + 1
-        return _at(file, line, column, "holds a control character", "delete the invisible character in that place")
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-    lines = text.splitlines()
-    for number in (line, line - 1):
-        here = lines[number - 1] if 0 < number <= len(lines) else ""
-        if "\t" in here[: len(here) - len(here.lstrip())]:
-            tab = here.index("\t") + 1
-            return _at(file, number, tab, "is indented with a tab", "indent with spaces: YAML takes no tabs there")
-    problem = re.sub(r"'[^']{3,}'", "…", str(getattr(error, "problem", None) or "can't be parsed"))
-    return _at(file, line, column, f"is not valid YAML: {problem}", _syntax_remedy(problem))
-
-
-def _syntax_remedy(problem: str) -> str:
-    if "mapping values are not allowed" in problem:
-        return "put a text with `: ` in it in quotes, and indent the fields of one section alike"
-    if "alias" in problem or "cannot start any token" in problem:
-        return "put a value that begins with @, %, *, & or ` in quotes"
-    if "end of stream" in problem:
-        return "close the quotes"
-    if "did not find expected" in problem or "expected" in problem:
-        return "check commas, brackets and indentation in this line and the one before"
-    return "check quotes, brackets and indentation in this line and the one before"

@@ -90,6 +90,7 @@ class TestAGoodFile:
             "groups": "mention",
             "rate_limit_per_minute": 20,
             "human_timeout_min": 120,
+            "when_closed": "answer",
             "ask_rating": False,
         }
 
@@ -530,24 +531,26 @@ YAML_MISTAKES = [
     ("", "1:1: (file): is empty — write a tenant in it: `chat-chat tenants new ID` shows how"),
     ("# nothing\n", "1:1: (file): is empty — write a tenant in it: `chat-chat tenants new ID` shows how"),
     ("- a\n", "1:1: (file): is not a set of fields — write fields as `name: …`, one a line"),
-    ("name: x\nname: y\n", "2:1: name: stands twice, first in line 1 — keep one of the two"),
-    ("llm:\n\ttimeout: 3\n", "2:1: (file): is indented with a tab — indent with spaces: YAML takes no tabs there"),
+    ("name: x\nname: y\nchannels: {}\n", "2:1: name: stands twice, first in line 1 — keep one of the two"),
+    (
+        "name: x\nchannels: {}\nllm:\n\ttimeout: 3\n",
+        "4:1: timeout: is indented with a tab — indent with spaces: YAML takes no tabs there",
+    ),
     (
         "name: a: b\n",
-        "1:8: (file): is not valid YAML: mapping values are not allowed in this context — "
-        "put a text with `: ` in it in quotes, and indent the fields of one section alike",
+        "1:8: name: has a colon inside a text — put the whole text in quotes",
     ),
     (
         "name: @shop\n",
-        "1:7: (file): is not valid YAML: found character that cannot start any token — "
+        "1:7: name: begins with a character that YAML keeps for itself — "
         "put a value that begins with @, %, *, & or ` in quotes",
     ),
     (
         "name: 'x\n",
-        "2:1: (file): is not valid YAML: found unexpected end of stream — close the quotes",
+        "1:7: name: has a quote that is never closed — close the quotes",
     ),
     ("name: x\0y\n", "1:8: (file): holds a control character — delete the invisible character in that place"),
-    ("name: !!python/none x\n", "1:7: name: has a YAML tag — write the plain value, without `!`"),
+    ("name: !!python/none x\nchannels: {}\n", "1:7: name: has a YAML tag — write the plain value, without `!`"),
     ("a: &x {b: 1}\nc:\n  <<: *x\n", "3:3: (file): uses a merge key (<<) — write the fields out"),
     ("{a: 1}: b\n", "1:1: (file): has a field whose name is no word — put braces in quotes"),
     ("a: &x [*x]\n", "1:4: (file): is nested too deep or repeats too much — write it out plainly"),
@@ -564,7 +567,7 @@ def test_yaml_that_would_blow_up_is_refused(tmp_path: Path) -> None:
     (line,) = mistakes(tmp_path, bomb)
     assert line.endswith("is nested too deep or repeats too much — write it out plainly")
     (line,) = mistakes(tmp_path, "a: " + "[" * 100_000)
-    assert "(file): is not valid YAML" in line
+    assert "has a bracket that is not closed" in line
 
 
 def test_an_alias_is_not_quoted_since_it_may_be_a_secret(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from difflib import get_close_matches
+from itertools import pairwise
 
 from pydantic_core import PydanticCustomError
 
@@ -13,7 +13,8 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_MINUTES = 24 * 60
 _BLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\s*-\s*(?:([01]?\d|2[0-3]):([0-5]\d)|24:00)")
 
-Week = tuple[tuple[tuple[int, int], ...], ...]  # Monday first; blocks in minutes of the day, the end may pass midnight
+Block = tuple[int, int]  # minutes of the day, the end may pass midnight
+Week = tuple[tuple[Block, ...], ...]  # Monday first
 
 
 def mistake(what: str, remedy: str) -> PydanticCustomError:
@@ -61,6 +62,14 @@ def check_block(text: str) -> str:
     return text
 
 
+def sorted_blocks(texts: Sequence[str], day: str) -> tuple[Block, ...]:
+    """The blocks of one day, the earliest first. Raises with a remedy for blocks that overlap."""
+    blocks = sorted(block_of(text) for text in texts)
+    if any(end > start for (_, end), (start, _) in pairwise(blocks)):
+        raise mistake(f"the blocks of {day} overlap", "let each block end before the next begins")
+    return tuple(blocks)
+
+
 def check_hours(hours: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """For the whole section: unchanged. Raises with a remedy."""
     week_of(hours)
@@ -83,12 +92,3 @@ def week_of(hours: Mapping[str, Sequence[str]]) -> Week:
             if end > limit:
                 raise mistake(f"the blocks of {DAYS[day]} overlap", "let each block end before the next begins")
     return filled
-
-
-def is_open(week: Week, local: datetime) -> bool:
-    """`local` is the shop's own time."""
-    minute = local.hour * 60 + local.minute
-    today, yesterday = week[local.weekday()], week[local.weekday() - 1]
-    return any(start <= minute < end for start, end in today) or any(
-        start <= minute + _DAY_MINUTES < end for start, end in yesterday
-    )

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from config.holidays import Holidays
 from config.mistakes import Loc, Mistake, nearest
 from config.tenant_model import (
     LLM,
@@ -44,6 +45,11 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "behaviour": Behaviour,
     "staff": Staff,
     "replies": Replies,
+    "holidays": Holidays,
+}
+_NAMED: Mapping[str, frozenset[str]] = {  # sections of names, and the fields below a name
+    "channels": frozenset(field for channel in CHANNELS.values() for field in channel.model_fields),
+    "agents": frozenset(Agent.model_fields),
 }
 _NUMBERS = {
     "greater_than": "more than {gt:g}",
@@ -133,6 +139,11 @@ def _words(loc: Loc, kind: str, context: Mapping[str, Any], given: Any) -> tuple
         return "is not a name", "use 1 to 64 letters a-z, digits, _ and -, beginning with a letter or digit"
     if kind in _NUMBERS:
         return "is out of range", f"write {_NUMBERS[kind].format(**context)}"
+    if kind.startswith(("model", "dict")):
+        if isinstance(given, str) and re.match(r"[A-Za-z_]\w*:\S", given):
+            return "has no space after a colon", "write `field: value`"
+        if len(loc) == 2 and loc[0] in _NAMED and name in _NAMED[str(loc[0])]:
+            return "stands where a name should", "indent it further in: it belongs to the name above it"
     return _TYPES.get(kind.split("_")[0], ("can't be used", "compare it with config/examples/full.yaml"))
 
 

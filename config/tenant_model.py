@@ -10,7 +10,6 @@ import re
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -22,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from config.business_hours import Week, check_block, check_days, check_hours, is_open, mistake, week_of
+from config.business_hours import check_block, check_days, check_hours, mistake, week_of
 from config.field_types import (
     COMMANDS,
     Address,
@@ -43,6 +42,7 @@ from config.field_types import (
     Words,
     Zone,
 )
+from config.holidays import Holidays, OpeningTimes
 from config.texts import BUILT_IN, ReplyName, Text
 
 TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
@@ -194,6 +194,8 @@ class Behaviour(_Model):
     """Messages of one person; 0: no limit."""
     human_timeout_min: int = Field(default=120, ge=1, le=10_080)
     """Minutes after which the bot takes a conversation back that staff have not written in."""
+    when_closed: Literal["answer", "shop_only"] = "answer"
+    """Outside business_hours: `answer` as always; `shop_only`: commands and the shop's own answers alone."""
     ask_rating: bool = False
     """true: customers are offered thumbs up and down when a person's help has ended, and told of the command for it."""
 
@@ -307,6 +309,8 @@ class TenantFile(_Model):
         AfterValidator(check_hours),
     ] = Field(default_factory=dict)
     """Several blocks a day are allowed, and ends after midnight; a day left out is closed."""
+    holidays: Holidays | None = None
+    """Days with other hours: public holidays, closed days of the shop's own, special hours."""
     api_keys: tuple[KeyHash, ...] = ()
     """SHA-256 of the keys that open this tenant's API."""
 
@@ -315,7 +319,7 @@ class Tenant(TenantFile):
     """A tenant with its id and every value resolved: its own, else the environment's, else the default."""
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-    _week: Week | None = PrivateAttr(default=None)
+    _times: OpeningTimes | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -330,7 +334,9 @@ class Tenant(TenantFile):
         return {**value, "agents": {DEFAULT_AGENT: {}, **agents}}
 
     def model_post_init(self, context: Any, /) -> None:
-        self._week = week_of(self.business_hours) if self.business_hours else None
+        if self.business_hours or self.holidays:
+            week = week_of(self.business_hours) if self.business_hours else None
+            self._times = OpeningTimes(week, self.holidays, self.timezone)
 
     def agent(self, name: str = DEFAULT_AGENT) -> Agent | None:
         """The agent of that name; None: there is none."""
@@ -355,6 +361,11 @@ class Tenant(TenantFile):
         text = (own.en if wanted == "en" else own.th) if own else None
         return text or BUILT_IN[name].within(wanted)
 
+    @property
+    def times(self) -> OpeningTimes | None:
+        """When the shop is open; None: it gives no hours, and is always."""
+        return self._times
+
     def is_open(self, now: datetime) -> bool:
         """Is the shop open at `now` (aware)? Always, if it gives no hours."""
-        return self._week is None or is_open(self._week, now.astimezone(ZoneInfo(self.timezone)))
+        return self._times is None or self._times.is_open(now)

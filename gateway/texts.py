@@ -208,6 +208,19 @@ TEXTS: dict[str, dict[Tongue, str]] = {
     "hours_tomorrow": {"th": "พรุ่งนี้เปิด {hours} น. ค่ะ", "en": "Tomorrow's hours are {hours}."},
     "closed_today": {"th": "วันนี้ร้านหยุดค่ะ", "en": "We're closed today."},
     "closed_tomorrow": {"th": "พรุ่งนี้ร้านหยุดค่ะ", "en": "We're closed tomorrow."},
+    "opens_again": {"th": "เปิดอีกครั้ง{when}ค่ะ", "en": "We open {when}."},
+    "after_hours": {
+        "th": "เราจดข้อความนี้ไว้ให้พนักงานแล้วค่ะ พนักงานจะตอบในแชตนี้เมื่อร้านเปิดนะคะ",
+        "en": "I've noted your message for our staff. They will answer you here when we open.",
+    },
+    "after_hours_when": {
+        "th": "เราจดข้อความนี้ไว้ให้พนักงานแล้วค่ะ พนักงานจะตอบในแชตนี้เมื่อร้านเปิด {when} นะคะ",
+        "en": "I've noted your message for our staff. They will answer you here when we open {when}.",
+    },
+    "after_hours_more": {
+        "th": "จดเพิ่มไว้ให้พนักงานแล้วค่ะ",
+        "en": "I've added that to the note for our staff.",
+    },
     "human_coming": {
         "th": "แจ้งพนักงานให้แล้วค่ะ พนักงานจะมาตอบในแชตนี้นะคะ ระหว่างนี้พิมพ์รายละเอียดทิ้งไว้ได้เลยค่ะ",
         "en": "I've told our staff. A person will answer you here; you can keep writing in the meantime.",
@@ -245,6 +258,10 @@ TEXTS: dict[str, dict[Tongue, str]] = {
     },
     "staff_asked_for": {"th": "ลูกค้าขอคุยกับพนักงานค่ะ", "en": "A customer asks for a person."},
     "staff_complaint": {"th": "ลูกค้าร้องเรียนเรื่องสำคัญค่ะ", "en": "A customer has a serious complaint."},
+    "staff_after_hours": {
+        "th": "ลูกค้าทักมานอกเวลาทำการ รอคำตอบเมื่อร้านเปิดค่ะ",
+        "en": "A customer wrote while the shop was closed and waits for an answer.",
+    },
     "staff_from": {"th": "จาก", "en": "From"},
     "staff_customer": {"th": "ลูกค้า", "en": "Customer"},
     "staff_bot": {"th": "บอต", "en": "Bot"},

@@ -5,40 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-
-import orjson
 
 from memory import file_locks
 from memory.errors import LongTermUnavailable
 from memory.long_term import document, journal
+from memory.long_term.additions import Addition, adds, decided
 from memory.long_term.cache import Cache, Entry
 from memory.long_term.document import Document
 from memory.long_term.forgotten import Marks
 from memory.long_term.place import Compression, Mark, Place
-from memory.models import Changes, LongTermMemory
+from memory.models import LongTermMemory
 from memory.retention import Retention
-from memory.surrogates import without_surrogates
 
 log = logging.getLogger(__name__)
 
-_FRAME = 2  # fields that every line has: when, and of whom
 JOURNAL_BYTES = 128 * 1024  # a longer journal is folded in: some hundred events for one rewrite of the file
-
-
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """What one save adds: a journal line, and what only a look at what is known can tell."""
-
-    line: Document
-    summary: Callable[[LongTermMemory], str] | None = None
-    decide: Callable[[LongTermMemory], Changes] | None = None  # what else, by what is known at that moment
-
-    @property
-    def asks(self) -> bool:
-        return self.summary is not None or self.decide is not None
 
 
 class Files:
@@ -86,8 +69,9 @@ class Files:
             lines = [addition.line for addition in additions]
             memory: LongTermMemory | None = None
             if any(addition.asks for addition in additions):
-                lines, memory = self._decided(self._memory(place, tenant, user), additions)
-            lines = [line for line in lines if len(line) > _FRAME]
+                known = self._memory(place, tenant, user)
+                lines, memory = decided(known, additions, self._clock(), self._retention(tenant))
+            lines = [line for line in lines if adds(line)]
             if not lines:
                 return
             written = b"".join(document.dump(line) + b"\n" for line in lines)
@@ -189,21 +173,6 @@ class Files:
         if place.mark().nothing:
             return document.view(document.empty(tenant, user), tenant, user)
         return (self._read(place, tenant, user) or self._mend(place, tenant, user)).memory
-
-    def _decided(self, memory: LongTermMemory, additions: Sequence[Addition]) -> tuple[list[Document], LongTermMemory]:
-        """The lines with what was decided in them, and the memory after them."""
-        lines: list[Document] = []
-        for addition in additions:
-            line = addition.line
-            if addition.decide is not None:
-                line = document.with_changes(line, addition.decide(document.copy(memory)))
-            line = orjson.loads(document.dump(line))  # as a reader of the journal will see it
-            memory = document.extend(memory, [line], self._clock(), self._retention(memory.tenant_id))
-            if addition.summary is not None:
-                line["history_summary"] = without_surrogates(addition.summary(memory))
-                memory = memory.model_copy(update={"history_summary": line["history_summary"]})
-            lines.append(line)
-        return lines, memory
 
     def _read(self, place: Place, tenant: str, user: str) -> Entry | None:
         """The person as the files stand, from the cache where that holds; None: the file is broken."""

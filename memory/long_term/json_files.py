@@ -15,18 +15,16 @@ from typing import Any
 
 import orjson
 
-from memory import facts, keys
+from memory import keys
+from memory.long_term.additions import Addition, Lanes, deciding, of_events
 from memory.long_term.cache import Cache
-from memory.long_term.files import Addition, Files
+from memory.long_term.files import Files
 from memory.long_term.place import Compression, Place, Seen, seen
 from memory.models import Changes, LongTermMemory
 from memory.retention import Retention
-from processors.models import MemoryEvent, iso
+from processors.models import MemoryEvent
 
 _THE_TENANT = ""  # in the place of a user's id: what belongs to the tenant itself
-
-_Lane = tuple[asyncio.AbstractEventLoop, str, str]
-_Waiting = tuple[Addition, "asyncio.Future[None]"]
 
 
 class JsonFiles:
@@ -53,8 +51,7 @@ class JsonFiles:
         self._clock = clock
         rules = (lambda _: retention) if isinstance(retention, Retention) else retention
         self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock, noted)
-        self._waiting: dict[_Lane, list[_Waiting]] = {}
-        self._writers: set[asyncio.Task[None]] = set()
+        self._lanes = Lanes(self._append)
 
     async def load(self, tenant: str, user: str) -> LongTermMemory | None:
         self._check(tenant, user)
@@ -65,11 +62,10 @@ class JsonFiles:
 
     async def change(self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]) -> None:
         self._check(tenant, user)
-        await self._together(tenant, user, Addition({"at": iso(self._clock()), "user_id": user}, decide=decide))
+        await self._lanes.add(tenant, user, deciding(user, self._clock(), decide))
 
     async def change_shared(self, tenant: str, decide: Callable[[LongTermMemory], Changes]) -> None:
-        line = {"at": iso(self._clock()), "user_id": _THE_TENANT}
-        await self._together(tenant, _THE_TENANT, Addition(line, decide=decide))
+        await self._lanes.add(tenant, _THE_TENANT, deciding(_THE_TENANT, self._clock(), decide))
 
     async def rewrite_shared(self, tenant: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
         return await asyncio.to_thread(self._files.rewrite, tenant, _THE_TENANT, change)
@@ -84,58 +80,16 @@ class JsonFiles:
         history_summary: str | Callable[[LongTermMemory], str] | None = None,
     ) -> None:
         self._check(tenant, user)
-        line: dict[str, Any] = {"at": iso(self._clock()), "user_id": user}
-        if events:
-            line["events"] = [event.model_dump(mode="json", exclude_none=True) for event in events]
-        told = dict(attributes or {})
-        summary = history_summary if callable(history_summary) else None
-        if isinstance(history_summary, str):
-            line["history_summary"] = history_summary
-        decide = None
-        if told:
-            now = self._clock()
-            source = events[0].event_id if len(events) == 1 else None
-
-            def decide(memory: LongTermMemory) -> Changes:
-                return Changes(facts=facts.from_attributes(memory.facts, told, now, source, user))
-
-        elif len(line) == 2 and summary is None:
-            return
-        await self._together(tenant, user, Addition(line, summary, decide))
+        addition = of_events(user, self._clock(), events, attributes, history_summary)
+        if addition is not None:
+            await self._lanes.add(tenant, user, addition)
 
     def _check(self, tenant: str, user: str) -> None:
         """A wrong id fails here, in the caller's own stack; raises InvalidId."""
         keys.longterm_file(self._base, tenant, user)
 
-    async def _together(self, tenant: str, user: str, addition: Addition) -> None:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-        lane = (loop, tenant, user)
-        if lane in self._waiting:
-            self._waiting[lane].append((addition, done))  # a writer is at work and takes these next
-        else:
-            self._waiting[lane] = [(addition, done)]
-            # A task of its own: a caller who is cancelled must not take the others' writes along.
-            writer = loop.create_task(self._write(lane))
-            self._writers.add(writer)
-            writer.add_done_callback(self._writers.discard)
-        await done
-
-    async def _write(self, lane: _Lane) -> None:
-        _, tenant, user = lane
-        while batch := self._waiting[lane]:
-            self._waiting[lane] = []
-            additions = [addition for addition, _ in batch]
-            work = asyncio.to_thread(self._files.append, tenant, user, additions)
-            (outcome,) = await asyncio.gather(work, return_exceptions=True)
-            for _, done in batch:
-                if done.done():  # its caller was cancelled
-                    continue
-                if isinstance(outcome, BaseException):
-                    done.set_exception(outcome)
-                else:
-                    done.set_result(None)
-        del self._waiting[lane]
+    async def _append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
+        await asyncio.to_thread(self._files.append, tenant, user, additions)
 
     async def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
         self._check(tenant, user)
@@ -207,5 +161,4 @@ class JsonFiles:
 
     async def close(self) -> None:
         """Waits for the writes that are under way."""
-        loop = asyncio.get_running_loop()
-        await asyncio.gather(*(writer for writer in self._writers if writer.get_loop() is loop))
+        await self._lanes.close()

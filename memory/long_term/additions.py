@@ -1,0 +1,132 @@
+"""What saves add, before it is anywhere: decided by what is known, and written together where saves come together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from memory import facts
+from memory.long_term import document
+from memory.long_term.document import Document
+from memory.models import Changes, LongTermMemory
+from memory.retention import Retention
+from memory.surrogates import without_surrogates
+from processors.models import MemoryEvent, iso
+
+_FRAME = 2  # fields that every line has: when, and of whom
+
+_Lane = tuple[asyncio.AbstractEventLoop, str, str]
+_Waiting = tuple["Addition", "asyncio.Future[None]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What one save adds: a journal line, and what only a look at what is known can tell."""
+
+    line: Document
+    summary: Callable[[LongTermMemory], str] | None = None
+    decide: Callable[[LongTermMemory], Changes] | None = None  # what else, by what is known at that moment
+
+    @property
+    def asks(self) -> bool:
+        return self.summary is not None or self.decide is not None
+
+
+def deciding(user: str, now: datetime, decide: Callable[[LongTermMemory], Changes]) -> Addition:
+    return Addition({"at": iso(now), "user_id": user}, decide=decide)
+
+
+def of_events(
+    user: str,
+    now: datetime,
+    events: Sequence[MemoryEvent],
+    attributes: Mapping[str, Any] | None,
+    history_summary: str | Callable[[LongTermMemory], str] | None,
+) -> Addition | None:
+    """What LongTerm.save_events adds; None: nothing."""
+    line: Document = {"at": iso(now), "user_id": user}
+    if events:
+        line["events"] = [event.model_dump(mode="json", exclude_none=True) for event in events]
+    told = dict(attributes or {})
+    summary = history_summary if callable(history_summary) else None
+    if isinstance(history_summary, str):
+        line["history_summary"] = history_summary
+    if not told:
+        return Addition(line, summary) if adds(line) or summary else None
+    source = events[0].event_id if len(events) == 1 else None
+
+    def decide(memory: LongTermMemory) -> Changes:
+        return Changes(facts=facts.from_attributes(memory.facts, told, now, source, user))
+
+    return Addition(line, summary, decide)
+
+
+def adds(line: Document) -> bool:
+    return len(line) > _FRAME
+
+
+def decided(
+    memory: LongTermMemory, additions: Sequence[Addition], now: datetime, rules: Retention
+) -> tuple[list[Document], LongTermMemory]:
+    """The lines with what was decided in them, and the memory after them."""
+    lines: list[Document] = []
+    for addition in additions:
+        line = addition.line
+        if addition.decide is not None:
+            line = document.with_changes(line, addition.decide(document.copy(memory)))
+        line = orjson.loads(document.dump(line))  # as a reader will see it
+        memory = document.extend(memory, [line], now, rules)
+        if addition.summary is not None:
+            line["history_summary"] = without_surrogates(addition.summary(memory))
+            memory = memory.model_copy(update={"history_summary": line["history_summary"]})
+        lines.append(line)
+    return lines, memory
+
+
+class Lanes:
+    """Additions to one person that come together share a write, in each event loop. `write` gets the tenant, the user
+    and what came; what it raises comes out of every one of them."""
+
+    def __init__(self, write: Callable[[str, str, Sequence[Addition]], Awaitable[None]]) -> None:
+        self._write_all = write
+        self._waiting: dict[_Lane, list[_Waiting]] = {}
+        self._writers: set[asyncio.Task[None]] = set()
+
+    async def add(self, tenant: str, user: str, addition: Addition) -> None:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        lane = (loop, tenant, user)
+        if lane in self._waiting:
+            self._waiting[lane].append((addition, done))  # a writer is at work and takes these next
+        else:
+            self._waiting[lane] = [(addition, done)]
+            # A task of its own: a caller who is cancelled must not take the others' writes along.
+            writer = loop.create_task(self._write(lane))
+            self._writers.add(writer)
+            writer.add_done_callback(self._writers.discard)
+        await done
+
+    async def close(self) -> None:
+        """Waits for the writes that are under way."""
+        loop = asyncio.get_running_loop()
+        await asyncio.gather(*(writer for writer in self._writers if writer.get_loop() is loop))
+
+    async def _write(self, lane: _Lane) -> None:
+        _, tenant, user = lane
+        while batch := self._waiting[lane]:
+            self._waiting[lane] = []
+            work = self._write_all(tenant, user, [addition for addition, _ in batch])
+            (outcome,) = await asyncio.gather(work, return_exceptions=True)
+            for _, done in batch:
+                if done.done():  # its caller was cancelled
+                    continue
+                if isinstance(outcome, BaseException):
+                    done.set_exception(outcome)
+                else:
+                    done.set_result(None)
+        del self._waiting[lane]

@@ -15,9 +15,50 @@ from config.settings import web_address
 
 
 def _secret(value: SecretStr) -> SecretStr:
-    # A secret travels in a header or a URL.
-    if not re.fullmatch(r"[!-~]+", value.get_secret_value()):
+    # A secret travels in a header or a URL. What is likely to have happened is told first.
+    text = value.get_secret_value()
+    if re.fullmatch(r"\$[A-Za-z_]\w*|\{+[A-Za-z_]\w*\}+", text):
+        raise mistake("is a variable's name without `${` and `}` around it", "write ${NAME}")
+    if re.match(r"(?i)bearer\s", text):
+        raise mistake("begins with the word Bearer", "paste the value alone, without that word")
+    if text != text.strip() and re.fullmatch(r"[!-~]+", text.strip()):
+        remedy = "remove it where the value is kept: in .env, in its file, or in the Kubernetes secret (echo -n)"
+        raise mistake("ends or begins with a space or a line break", remedy)
+    if not re.fullmatch(r"[!-~]+", text):
         raise mistake("holds white space or characters outside ASCII, or is empty", "paste the value alone")
+    return value
+
+
+_TELEGRAM = re.compile(r"[0-9]{6,12}:[A-Za-z0-9_-]{30,}")
+_LINE_TOKEN = re.compile(r"[A-Za-z0-9+/]{120,}={0,2}")
+_LINE_SECRET = re.compile(r"[0-9a-f]{32}")
+
+
+def _line_secret(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if _TELEGRAM.fullmatch(text):
+        raise mistake("is a Telegram bot's token", "copy LINE's channel secret: Developers Console, Basic settings")
+    if _LINE_TOKEN.fullmatch(text):
+        what, remedy = "is a channel access token, not the channel secret", "swap the two, or copy the channel secret"
+        raise mistake(what, f"{remedy}: Developers Console, Basic settings")
+    return value
+
+
+def _line_token(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if _TELEGRAM.fullmatch(text):
+        remedy = "copy LINE's long-lived channel access token: Developers Console, Messaging API"
+        raise mistake("is a Telegram bot's token", remedy)
+    if _LINE_SECRET.fullmatch(text):
+        what, remedy = "is the channel secret, not an access token", "swap the two, or issue a channel access token"
+        raise mistake(what, f"{remedy}: Developers Console, Messaging API")
+    return value
+
+
+def _bot_token(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if _LINE_TOKEN.fullmatch(text) or _LINE_SECRET.fullmatch(text):
+        raise mistake("is a key of LINE, not a Telegram bot's token", "copy the token from @BotFather: 123456:ABC…")
     return value
 
 
@@ -94,6 +135,9 @@ def _sticker_number(value: str) -> str:
 
 
 Secret = Annotated[SecretStr, AfterValidator(_secret)]
+LineSecret = Annotated[Secret, AfterValidator(_line_secret)]
+LineToken = Annotated[Secret, AfterValidator(_line_token)]
+BotToken = Annotated[Secret, AfterValidator(_bot_token)]
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Address = Annotated[str, AfterValidator(_address)]
 # The text of a number in a file is kept as it is: chat and channel ids look like numbers.

@@ -21,6 +21,9 @@ LogFormat = Literal["console", "json"]
 _TRUE = frozenset({"1", "true", "yes", "y"})
 _FALSE = frozenset({"0", "false", "no", "n"})
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+MOUNTED = Path("/run/secrets")  # where docker puts secrets
+# What may come from a file as well: the one that NAME_FILE names, else /run/secrets/NAME or /run/secrets/name.
+_SECRET = ("OPENROUTER_API_KEY", "EMBEDDINGS_API_KEY", "ADMIN_API_KEY", "REDIS_URL", "LONGTERM_URL")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -75,6 +78,9 @@ class Settings:
         given = os.environ if env is None else env
         variables = {name: value for name, value in _dotenv(dotenv).items() if value.strip()}
         variables.update({name: value for name, value in given.items() if value.strip()})
+        for name in _SECRET:
+            if name not in variables and (kept := _kept_in_file(name, variables)):
+                variables[name] = kept
         read = _Reader(variables)
         d = cls()
         return replace(
@@ -124,6 +130,21 @@ class _Reader:
             return parse(raw.strip())
         except ValueError as error:
             raise SettingsError(f"{name}: {error}") from None
+
+
+def _kept_in_file(name: str, variables: Mapping[str, str]) -> str | None:
+    named = variables.get(f"{name}_FILE")
+    for path in [Path(named)] if named else [MOUNTED / name, MOUNTED / name.lower()]:
+        try:
+            return path.read_text(encoding="utf-8-sig").strip()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "it is no UTF-8 text"
+            raise SettingsError(f"{name}: {path} can't be read ({why}); let this user read it") from None
+    if named:
+        raise SettingsError(f"{name}_FILE: {named} does not exist; allowed: the path of a file with the value alone")
+    return None
 
 
 def _dotenv(path: Path | None) -> dict[str, str]:

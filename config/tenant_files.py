@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from config.explain import explain
 from config.mistakes import Loc, Mistake, TenantError, nearest
-from config.secrets import Missing, Secrets
+from config.secrets import Found, Missing, Secrets
 from config.settings import Settings
+from config.templates import extended
 from config.tenant_model import DEFAULT_AGENT, DEFAULT_AGENT_ALIAS, TENANT_ID, LineChannel, TelegramChannel, Tenant
 from config.yaml_source import Document, decode, parse, read_bytes
 
@@ -25,7 +26,10 @@ class Reading:
     file: Path
     tenant: Tenant | None = None
     mistakes: tuple[Mistake, ...] = ()
-    depends: set[Path] = field(default_factory=set)  # secrets and instructions, missing ones too
+    depends: set[Path] = field(default_factory=set)  # templates, secrets, instructions; missing ones too
+    document: Document | None = None  # where in the file each part stands
+    secrets: dict[str, Found] = field(default_factory=dict)  # those that were found, by their names
+    missing: set[str] = field(default_factory=set)  # the names of those that were not
 
 
 def load_tenant(file: Path, settings: Settings) -> Tenant:
@@ -42,9 +46,10 @@ def read_tenant(file: Path, settings: Settings) -> Reading:
     try:
         check_file_name(file)
         document = parse(file, decode(file, read_bytes(file)))
+        reading.document = document = extended(document, settings.config_dir, reading.depends)
         reading.tenant = _Build(document, settings, reading).tenant()
     except TenantError as error:
-        reading.mistakes = tuple(sorted(error.mistakes, key=lambda m: (m.line, m.column)))
+        reading.mistakes = tuple(sorted(error.mistakes, key=lambda m: (m.file != file, m.line, m.column)))
     return reading
 
 
@@ -80,13 +85,14 @@ class _Build:
         self._document = document
         self._settings = settings
         self._reading = reading
-        self._secrets = Secrets(settings)
+        self._secrets = Secrets(settings, reading.file.stem)
         self._mistakes: list[Mistake] = list(document.mistakes)
         self._unfilled: list[Loc] = []  # where a value is missing: what the model says of it is no news
 
     def tenant(self) -> Tenant:
         data = self._fill(_without_empty(self._document.data), ())
         self._reading.depends |= self._secrets.files
+        self._reading.secrets, self._reading.missing = self._secrets.found, self._secrets.missing
         if "id" in data:
             self._wrong(("id",), "is not a known field", "remove it: the file's name is the tenant's id", at_key=True)
         self._agents(data)

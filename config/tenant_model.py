@@ -25,12 +25,15 @@ from config.business_hours import check_block, check_days, check_hours, mistake,
 from config.field_types import (
     COMMANDS,
     Address,
+    BotToken,
     CommandName,
     CommandWord,
     EventName,
     HostName,
     Identifier,
     KeyHash,
+    LineSecret,
+    LineToken,
     Name,
     OneOrMany,
     Origin,
@@ -57,8 +60,8 @@ class LineChannel(_Model):
     """A LINE Official Account's Messaging API channel."""
 
     platform: Literal["line"] = "line"
-    channel_secret: Secret
-    channel_access_token: Secret | None = None
+    channel_secret: LineSecret
+    channel_access_token: LineToken | None = None
     """May be left out where channel_id is given: tokens are then made, and renewed, with id and secret."""
     allow_push: bool = True
     """May an answer cost quota when the reply token is gone?"""
@@ -78,7 +81,7 @@ class TelegramChannel(_Model):
     """A Telegram bot."""
 
     platform: Literal["telegram"] = "telegram"
-    bot_token: Secret
+    bot_token: BotToken
     webhook_secret: WebhookSecret | None = None
     """What Telegram sends with each webhook; needed in webhook mode."""
     mode: Literal["webhook", "polling"] = "webhook"
@@ -277,6 +280,8 @@ class Faq(_Model):
 class TenantFile(_Model):
     """A tenant's file as it is written."""
 
+    extends: Words | None = None
+    """A template that stands below this file, such as base.yaml: beside it or in the config folder."""
     name: Words
     """Shown to people."""
     timezone: Zone = "Asia/Bangkok"

@@ -222,7 +222,7 @@ class Tenants:
     def _take(self, entry: _Entry, reading: Reading) -> None:
         mistakes = reading.mistakes
         if reading.tenant is not None:
-            mistakes = self._shared_tokens(reading.tenant, entry)
+            mistakes = self._shared_tokens(reading.tenant, reading)
         entry.refused = reading.tenant is not None and bool(mistakes)
         if mistakes:
             if mistakes != entry.mistakes:
@@ -237,7 +237,7 @@ class Tenants:
         entry.tenant = reading.tenant
         self._serve(entry.file.stem, reading.tenant)
 
-    def _shared_tokens(self, tenant: Tenant, entry: _Entry) -> tuple[Mistake, ...]:
+    def _shared_tokens(self, tenant: Tenant, reading: Reading) -> tuple[Mistake, ...]:
         """Two tenants on one token would answer each other's customers: the one that serves already stays."""
         mine = tokens(tenant)
         for other in self._serving.values():
@@ -245,7 +245,8 @@ class Tenants:
                 if token in mine:
                     what = f"has the same token as channel {channel} of tenant {other.id}"
                     remedy = "give each tenant its own channel, or remove it from one of the two"
-                    return (Mistake(entry.file, 1, 1, f"channels.{mine[token]}", what, remedy),)
+                    assert reading.document is not None
+                    return (reading.document.mistake(("channels", mine[token]), what, remedy, at_key=True),)
         return ()
 
     def _serve(self, tenant_id: str, new: Tenant | None) -> None:

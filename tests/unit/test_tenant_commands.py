@@ -61,7 +61,7 @@ def test_check_sees_a_token_that_two_tenants_share(tmp_path: Path) -> None:
     outcome = check_tenants(settings(tmp_path, alpha=BOT, beta=BOT))
     assert outcome.text.splitlines() == [
         f"{tmp_path}/tenants/alpha.yaml: ok",
-        f"{tmp_path}/tenants/beta.yaml:1:1: channels.tg: has the same token as channel tg of tenant alpha — "
+        f"{tmp_path}/tenants/beta.yaml:2:12: channels.tg: has the same token as channel tg of tenant alpha — "
         "give each tenant its own channel, or remove it from one of the two",
     ]
     assert outcome.code == 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memory.facts import Fact, Priority
 
@@ -20,6 +21,14 @@ def strength(fact: Fact, now: datetime) -> float:
     days = max(0.0, (now - fact.last_used_at).total_seconds() / 86_400)
     slower = min(_MOST, 1.0 + 0.5 * fact.times_confirmed)
     return float(0.5 ** (days / (HALF_LIFE[fact.priority] * slower)))
+
+
+def gone_at(fact: Fact) -> datetime | None:
+    """From when on it is pruned, if it is not used before; None: never."""
+    if fact.pinned:
+        return None
+    slower = min(_MOST, 1.0 + 0.5 * fact.times_confirmed)
+    return fact.last_used_at + timedelta(days=HALF_LIFE[fact.priority] * slower * math.log2(1 / GONE))
 
 
 def fresh(facts: Iterable[Fact], now: datetime) -> list[Fact]:

@@ -40,10 +40,10 @@ def of(memory: LongTermMemory) -> dict[Kind, list[Row]]:
     """Ids are unique within each list. What was deleted is in none."""
     facts = [one for one in memory.facts if not one.deleted]
     return {
-        "facts": _each_once(map(_fact, facts)),
-        "episodes": _each_once(map(_episode, memory.episodes)),
+        "facts": _each_once(map(fact_row, facts)),
+        "episodes": _each_once(map(episode_row, memory.episodes)),
         "events": _each_once(_events(memory.events)),
-        "procedures": _each_once(map(_procedure, memory.procedures)),
+        "procedures": _each_once(map(procedure_row, memory.procedures)),
         "users": [_user(memory, facts)] if memory.user_id else [],
     }
 
@@ -61,7 +61,7 @@ def _each_once(rows: Iterable[Row]) -> list[Row]:
     return list({row.id: row for row in rows}.values())
 
 
-def _fact(fact: Fact) -> Row:
+def fact_row(fact: Fact) -> Row:
     values = (
         milliseconds(fact.created_at), fact.confidence, milliseconds(fact.last_used_at), _RANK[fact.priority],
         int(fact.current), fact.type.value, fact.priority.value, fact.scope.value, fact.agent,
@@ -70,7 +70,7 @@ def _fact(fact: Fact) -> Row:
     return Row(fact.id, values, words(f"{fact.key} {fact.text} {'' if said == fact.text else said}"), _json(fact))
 
 
-def _episode(episode: Episode) -> Row:
+def episode_row(episode: Episode) -> Row:
     """Without the conversation itself, which the long-term file holds."""
     record = plain(episode.model_copy(update={"conversation": [], "actions": []}))
     record |= {"messages": len(episode.conversation), "tool_calls": len(episode.actions)}
@@ -87,13 +87,17 @@ def _events(events: Iterable[MemoryEvent]) -> Iterable[Row]:
             digest = hashlib.sha256(raw).hexdigest()[:20]
             unnamed[digest] += 1
             name = f"e_{digest}_{unnamed[digest]}"
-        said = event.payload.get("original_message")
-        at = milliseconds(event.timestamp)
-        values = (at, at // SLOT, event.importance_score, event.event_type.value)
-        yield Row(name, values, words(said if isinstance(said, str) else ""), raw)
+        yield event_row(event, name)
 
 
-def _procedure(procedure: Procedure) -> Row:
+def event_row(event: MemoryEvent, name: str) -> Row:
+    said = event.payload.get("original_message")
+    at = milliseconds(event.timestamp)
+    values = (at, at // SLOT, event.importance_score, event.event_type.value)
+    return Row(name, values, words(said if isinstance(said, str) else ""), _json(event))
+
+
+def procedure_row(procedure: Procedure) -> Row:
     used = milliseconds(procedure.last_used_at) if procedure.last_used_at else 0
     found_by = words(f"{procedure.name} {shown(list(procedure.trigger.values()))} {procedure.content}")
     return Row(
@@ -102,27 +106,44 @@ def _procedure(procedure: Procedure) -> Row:
 
 
 def _user(memory: LongTermMemory, facts: list[Fact]) -> Row:
-    """Of somebody who was never identified, what their memory shows."""
     times = [*(event.timestamp for event in memory.events), *(fact.created_at for fact in facts)]
-    who = memory.person
-    if who is not None:
-        times += [who.first_seen_at, who.last_seen_at]
-    seen = max(times, default=None)
-    known = who or person.new(memory.user_id, _LONG_AGO)
-    name = known.display_name or memory.attributes.get("name")
-    record = {
+    record = user_record(memory, facts, times, events=len(memory.events), episodes=len(memory.episodes))
+    seen = max([*times, *visits(memory)], default=None)
+    return Row(memory.user_id, (milliseconds(seen) if seen else 0,), user_words(memory), dump(record))
+
+
+def user_record(
+    memory: LongTermMemory, facts: list[Fact], times: Iterable[datetime], *, events: int, episodes: int
+) -> dict[str, Any]:
+    """Of somebody who was never identified, what their memory shows. `times` are those of events and facts."""
+    times = [*times, *visits(memory)]
+    known = memory.person or person.new(memory.user_id, _LONG_AGO)
+    return {
         **known.model_dump(mode="json", exclude={"parts", "first_seen_at", "last_seen_at"}),
-        "display_name": name if isinstance(name, str) else None,
+        "display_name": _name(memory),
         "first_seen_at": iso(min(times)) if times else None,
-        "last_seen_at": iso(seen) if seen else None,
+        "last_seen_at": iso(max(times)) if times else None,
         "preferences": memory.attributes,
         "facts": sum(fact.current for fact in facts),
-        "episodes": len(memory.episodes),
-        "events": len(memory.events),
-        "merged": sorted(who.parts) if who else [],
+        "episodes": episodes,
+        "events": events,
+        "merged": sorted(known.parts),
     }
-    found_by = words(" ".join([memory.user_id, name if isinstance(name, str) else "", *known.identities.values()]))
-    return Row(memory.user_id, (milliseconds(seen) if seen else 0,), found_by, dump(record))
+
+
+def user_words(memory: LongTermMemory) -> str:
+    known = memory.person or person.new(memory.user_id, _LONG_AGO)
+    return words(" ".join([memory.user_id, _name(memory) or "", *known.identities.values()]))
+
+
+def visits(memory: LongTermMemory) -> list[datetime]:
+    """The first and the last one that are on record."""
+    return [memory.person.first_seen_at, memory.person.last_seen_at] if memory.person else []
+
+
+def _name(memory: LongTermMemory) -> str | None:
+    name = (memory.person.display_name if memory.person else None) or memory.attributes.get("name")
+    return name if isinstance(name, str) else None
 
 
 def _json(record: Fact | MemoryEvent | Procedure) -> bytes:

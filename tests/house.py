@@ -84,7 +84,7 @@ class House:
     def telegram_shows(self, chat: int) -> list[str]:
         return [one.text for one in self.telegram.delivered.get(str(chat), [])]
 
-    async def until(self, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool], patience: float = 30.0) -> T:
+    async def until(self, ask: Callable[[], Awaitable[T]], holds: Callable[[T], bool], patience: float = 90.0) -> T:
         """Asks until the answer is as it should be."""
         async with asyncio.timeout(patience):
             while not holds(answer := await ask()):
@@ -111,7 +111,7 @@ class House:
         await self.until(depth, lambda found: found == (0, 1, 0))
         await inbox.close()
 
-    async def quiet(self, patience: float = 30.0) -> None:
+    async def quiet(self, patience: float = 90.0) -> None:
         """Until nothing waits and nothing is in hand."""
         client = assembly.inbox_client(self.settings, self.redis_url)
         try:

@@ -28,6 +28,7 @@ import yaml
 from redis.exceptions import RedisError
 
 from gateway.app import ALIVE
+from gateway.inbox.base import Depth
 from gateway.inbox.redis import RedisInbox
 from gateway.redis_server import find_binary
 from tests.house import LINE_SECRET, LINE_TOKEN, LLM_KEY, TELEGRAM_SECRET, TELEGRAM_TOKEN, shop
@@ -38,7 +39,7 @@ ADMIN_KEY = "test-admin-key"
 WEBHOOK_PATIENCE = aiohttp.ClientTimeout(total=10)
 
 
-async def until(holds: Callable[[], Awaitable[Any]], seconds: float = 30.0, every: float = 0.05) -> Any:
+async def until(holds: Callable[[], Awaitable[Any]], seconds: float = 90.0, every: float = 0.05) -> Any:
     """What `holds` gives once it is true. AssertionError when it is not within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
@@ -289,17 +290,21 @@ class Stage:
         shown = (await self.delivered("telegram"))["delivered"].get(str(chat), [])
         return [str(one["text"]) for one in shown]
 
-    async def quiet(self, seconds: float = 30.0) -> None:
+    async def quiet(self, seconds: float = 90.0) -> None:
         """Until nothing waits in the inbox and nothing is in hand."""
-        assert self.redis_url is not None
-        inbox = RedisInbox(aioredis.Redis.from_url(self.redis_url), "test")
 
         async def nothing_waits() -> bool:
-            depth = await inbox.depth()
+            depth = await self.depth()
             return depth.ready + depth.due + depth.leased == 0
 
+        await until(nothing_waits, seconds)
+
+    async def depth(self) -> Depth:
+        """What waits in the inbox and what is in hand."""
+        assert self.redis_url is not None
+        inbox = RedisInbox(aioredis.Redis.from_url(self.redis_url), "test")
         try:
-            await until(nothing_waits, seconds)
+            return await inbox.depth()
         finally:
             await inbox.close()
 
@@ -371,7 +376,7 @@ async def start_stand_ins(
         lines = running.said[begin:].splitlines()
         return next((line for line in lines if line.startswith("{") and line.endswith("}")), "")
 
-    return running, json.loads(await until(said, 60.0))
+    return running, json.loads(await until(said))
 
 
 @asynccontextmanager

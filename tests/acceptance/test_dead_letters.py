@@ -32,7 +32,7 @@ async def test_a_message_that_its_worker_dies_of_is_buried_and_the_customer_is_t
         await s.asked()
         await first.kill()
         await s.worker()
-        await until(lambda: s.line_shows(ANN), 20)
+        await until(lambda: s.line_shows(ANN))
         await s.quiet()
         assert await s.line_shows(ANN) == [SORRY]
         code, out, err = await s.cli("dead-letters", "list")
@@ -45,7 +45,7 @@ async def test_a_message_that_its_worker_dies_of_is_buried_and_the_customer_is_t
         async def next_one() -> bool:
             return await s.line_shows(ANN) == [SORRY, "echo: is there tea"]
 
-        await until(next_one, 15)
+        await until(next_one)
 
 
 async def test_dead_letters_can_be_listed_shown_sent_again_and_dropped(tmp_path: Path, server: RedisServer) -> None:
@@ -64,7 +64,7 @@ async def test_dead_letters_can_be_listed_shown_sent_again_and_dropped(tmp_path:
             lines = await buried()
             return lines if len(lines) == 2 else []
 
-        lines = await until(both, 30)
+        lines = await until(both)
         assert all("the platform refused it" in line for line in lines)
         letters = {line.split()[3]: line.split()[0] for line in lines}
         code, out, _ = await s.cli("dead-letters", "show", "--tenant", "shop", letters["telegram:7"])
@@ -72,7 +72,7 @@ async def test_dead_letters_can_be_listed_shown_sent_again_and_dropped(tmp_path:
         assert await s.cli("dead-letters", "retry", "--tenant", "shop", letters["telegram:7"]) == (
             *(0, "1 put back into the queue\n", ""),
         )
-        await until(lambda: s.telegram_shows(7), 15)
+        await until(lambda: s.telegram_shows(7))
         assert await s.telegram_shows(7) == ["echo: first"]
         assert await s.cli("dead-letters", "drop", "--tenant", "shop", letters["telegram:8"]) == (0, "1 dropped\n", "")
         assert await buried() == ["no dead letters"]

@@ -63,7 +63,7 @@ async def test_on_a_full_disk_answers_go_out_and_the_event_is_saved_once_there_i
             worker = await s.worker()
             fill(s.data / "filler")
             assert await s.line_says(url, line_event(ANN, COMPLAINT)) == 200
-            await until(lambda: s.line_shows(ANN), 20)
+            await until(lambda: s.line_shows(ANN))
             await s.quiet()
             assert await s.line_shows(ANN) == [f"echo: {COMPLAINT}"]
             assert events(s.data) == []
@@ -73,7 +73,7 @@ async def test_on_a_full_disk_answers_go_out_and_the_event_is_saved_once_there_i
             async def saved() -> bool:
                 return events(s.data) == [COMPLAINT]
 
-            await until(saved, 60)
+            await until(saved)
             assert await s.line_shows(ANN) == [f"echo: {COMPLAINT}"]
 
 
@@ -83,7 +83,7 @@ async def test_a_read_only_folder_for_long_term_memory_stops_no_answer(tmp_path:
             _, url = await s.serve()
             worker = await s.worker()
             assert await s.line_says(url, line_event(ANN, COMPLAINT)) == 200
-            await until(lambda: s.line_shows(ANN), 20)
+            await until(lambda: s.line_shows(ANN))
             await s.quiet()
             assert await s.line_shows(ANN) == [f"echo: {COMPLAINT}"]
             assert "Read-only file system" in worker.said

@@ -55,7 +55,7 @@ async def test_a_rolling_restart_under_load_loses_nothing_and_keeps_the_order(
             return all(written.values())
 
         writing = asyncio.create_task(write())
-        await until(everybody_has_written, 60)
+        await until(everybody_has_written)
         for place in (0, 1):
             workers[place] = await replaced(workers[place], await s.worker())
             serves[place] = (await replaced(serves[place][0], (door := await s.serve())[0]), door[1])

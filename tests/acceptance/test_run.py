@@ -26,7 +26,7 @@ async def server_pid(s: Stage) -> int:
 async def test_run_killed_with_9_leaves_no_process_and_a_restart_answers_what_waited(tmp_path: Path) -> None:
     async with stage(tmp_path) as s:
         port = free_port()
-        run, url = await s.run(port, workers=2)
+        run, url = await s.run(port, workers=2, SHUTDOWN_GRACE="1")
         await s.slow_model(60)
         assert await s.line_says(url, line_event(ANN, "is there tea")) == 200
         await s.asked()
@@ -37,10 +37,10 @@ async def test_run_killed_with_9_leaves_no_process_and_a_restart_answers_what_wa
         async def gone() -> bool:
             return not any(map(alive, family))
 
-        await until(gone, 20)
+        await until(gone)
         await s.slow_model(0)
         again, _ = await s.run(port, workers=2)
-        await until(lambda: s.line_shows(ANN), 20)
+        await until(lambda: s.line_shows(ANN))
         assert await s.line_shows(ANN) == ["echo: is there tea"]
         assert await again.end() == 0
 
@@ -54,15 +54,15 @@ async def test_an_embedded_server_killed_with_9_is_started_again_and_nothing_is_
         pid = await server_pid(s)
         os.kill(pid, signal.SIGKILL)
         assert await s.line_says(url, line_event(BEE, "is there cake")) == 200
-        await until(lambda: s.line_shows(ANN), 30)
-        await until(lambda: s.line_shows(BEE), 30)
+        await until(lambda: s.line_shows(ANN))
+        await until(lambda: s.line_shows(BEE))
         assert await server_pid(s) != pid
         assert await s.line_says(url, line_event(ANN, "and coffee")) == 200
 
         async def three() -> bool:
             return len(await s.line_shows(ANN)) == 2
 
-        await until(three, 30)
+        await until(three)
         assert await s.line_shows(ANN) == ["echo: is there tea", "echo: and coffee"]
         assert await s.line_shows(BEE) == ["echo: is there cake"]
 

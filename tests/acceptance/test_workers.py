@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +23,7 @@ async def history(url: str, user: str) -> list[str]:
     return [line["message"] for line in json.loads(raw)["history"]] if raw else []
 
 
-async def test_a_worker_killed_in_mid_turn_is_stood_in_for_within_15_seconds(
-    tmp_path: Path, server: RedisServer
-) -> None:
+async def test_a_worker_killed_in_mid_turn_is_stood_in_for(tmp_path: Path, server: RedisServer) -> None:
     async with stage(tmp_path, redis_url=server.url) as s:
         _, url = await s.serve()
         first = await s.worker()
@@ -34,10 +31,8 @@ async def test_a_worker_killed_in_mid_turn_is_stood_in_for_within_15_seconds(
         assert await s.line_says(url, line_event(ANN, "is there tea")) == 200
         await s.asked()
         await s.worker()
-        died = time.monotonic()
         await first.kill()
-        await until(lambda: s.line_shows(ANN), 20)
-        assert time.monotonic() - died < 15
+        await until(lambda: s.line_shows(ANN))
         await s.quiet()
         assert await s.line_shows(ANN) == ["echo: is there tea"]
 
@@ -55,7 +50,7 @@ async def test_a_worker_killed_while_its_answer_grows_is_stood_in_for_and_the_an
         first = await s.worker()
         await s.script("llm_control", default="Hello!")
         assert await s.telegram_says(url, telegram_update(55, "hello there my friend", 1)) == 200
-        await until(lambda: s.telegram_shows(55), 60)  # the platform's SDK is loaded
+        await until(lambda: s.telegram_shows(55))  # the platform's SDK is loaded
         await s.script("llm_control", default=text.strip(), pace=0.1)  # 18 seconds
         assert await s.telegram_says(url, telegram_update(55, "tell me about the latte", 2)) == 200
         (begun, *_) = await until(drafts)
@@ -65,7 +60,7 @@ async def test_a_worker_killed_while_its_answer_grows_is_stood_in_for_and_the_an
         async def answered() -> bool:
             return len(await s.telegram_shows(55)) > 1
 
-        await until(answered, 90)
+        await until(answered)
         await s.quiet()
         assert await s.telegram_shows(55) == ["Hello!", text.strip()]
         numbers = [draft["draft_id"] for draft in await drafts()]
@@ -85,14 +80,14 @@ async def test_a_worker_stopped_past_its_lease_neither_answers_nor_saves_when_it
         await s.asked()
         first.pause()
         await s.worker()
-        await until(lambda: s.line_shows(ANN), 20)
+        await until(lambda: s.line_shows(ANN))
         await s.quiet()
         first.resume()
 
         async def gave_up() -> bool:
             return "claim lost" in first.said
 
-        await until(gave_up, 15)
+        await until(gave_up)
         await s.quiet()
         assert await s.line_shows(ANN) == ["echo: is there tea"]
         assert await history(server.url, ANN) == ["is there tea", "echo: is there tea"]
@@ -118,8 +113,10 @@ async def test_a_turn_longer_than_the_grace_is_handed_back_at_once(tmp_path: Pat
         assert await s.line_says(url, line_event(ANN, "is there tea")) == 200
         await s.asked()
         assert await worker.end(40) == 0
+        depth = await s.depth()
+        assert (depth.ready, depth.leased) == (1, 0), "nothing is left to a lease"
         await s.worker()
-        await until(lambda: s.line_shows(ANN), 8)  # the lease would have been longer
+        await until(lambda: s.line_shows(ANN))
         assert await s.line_shows(ANN) == ["echo: is there tea"]
 
 
@@ -135,7 +132,7 @@ async def test_a_polled_bot_is_polled_by_one_worker_and_taken_over_when_that_die
             return [call for call in await s.calls("telegram") if call["path"].lower().endswith("/getupdates")]
 
         await s.script("telegram", updates=[{"update": telegram_update(7, "one", 900_001)}])
-        await until(lambda: s.telegram_shows(7), 30)
+        await until(lambda: s.telegram_shows(7))
         polling = [worker for worker in workers if '"message":"polling"' in worker.said]
         assert len(polling) == 1
         assert [call for call in await asks() if call["answered_status"] == 409] == []
@@ -146,7 +143,7 @@ async def test_a_polled_bot_is_polled_by_one_worker_and_taken_over_when_that_die
         async def second() -> bool:
             return len(await s.telegram_shows(7)) == 2
 
-        await until(second, 30)
+        await until(second)
         assert await s.telegram_shows(7) == ["echo: one", "echo: two"]
         # The dead one's call may have been cut off; nobody else's is.
         after = (await asks())[before:]

@@ -303,7 +303,7 @@ class TestSqlite(Contract):
         catalog = SqliteCatalog(tmp_path / "index", source, patience=0.0)  # type: ignore[arg-type]
         with pytest.raises(CatalogUnavailable, match="ask again"):
             await catalog.page(TENANT, "facts", Wanted())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:  # it went on being made meanwhile
                 try:
                     assert await listed(catalog) == ["a"]

@@ -43,7 +43,7 @@ class Running:
             stdout=PIPE,
         )  # fmt: skip
         assert self._process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             self.urls = json.loads(await self._process.stdout.readline())
 
     async def kill(self) -> None:

@@ -58,7 +58,7 @@ class Inbox:
         self.news.set()
 
     async def until(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.texts) < count:
                 self.news.clear()
                 await self.news.wait()
@@ -82,7 +82,7 @@ async def polling(api: TelegramStandIn, inbox: Inbox, offsets: Offsets, channel:
         yield
     finally:
         stop.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await task
         await sender.close()
 

@@ -98,7 +98,7 @@ class StandIn:
         """Queues what coming calls meet; the first in the queue that fits a call is taken."""
         self._faults.extend(faults)
 
-    async def until(self, holds: Callable[[], bool], timeout: float = 30.0) -> None:
+    async def until(self, holds: Callable[[], bool], timeout: float = 90.0) -> None:
         """Waits until `holds()` after some call; AssertionError with the calls that came after `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout), self._news:

@@ -222,17 +222,14 @@ async def test_when_the_client_goes_away_the_model_is_stopped_and_what_was_said_
     words = " ".join(f"word{n}" for n in range(400))
     async with web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
         home.llm.answers(lambda request: Said(words, pause=0.05))
-        begun = asyncio.get_running_loop().time()
         async with streaming(home, {"message": "count", "user": "ann", "conversation_id": "long"}) as stream:
             async for _ in stream:
                 break
         await home.quiet()
-        took = asyncio.get_running_loop().time() - begun
         home.llm.answers(lambda request: "well")
         await post(home, {"message": "go on", "user": "ann", "conversation_id": "long"})
         heard = asked(home, "go on")[0]
         lines = transcript(tmp_path, "web:ann")
-    assert took < 15  # the whole answer would have taken longer
     assert words.startswith(heard[1])
     assert 0 < len(heard[1]) < len(words)
     assert [line.get("metadata") for line in lines if line["role"] == "bot"] == [{"cut": True}, None]

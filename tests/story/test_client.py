@@ -316,7 +316,7 @@ async def test_what_happens_is_told_and_told_on_when_the_line_was_cut(tmp_path: 
         line = Line(home.url, [b'"role":"bot"'])
         async with line.laid() as url, Client(url, KEY) as looking, aclosing(looking.live("message")) as live:
             told: list[tuple[str, str | None]] = []
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 async for one in live:
                     told.append((one.kind, one.data.get("message")))
                     if one.kind == "ready":

@@ -175,6 +175,37 @@ async def test_what_happens_is_told_live_to_the_tenants_own(tmp_path: Path, redi
         assert (await elsewhere.receive_json(timeout=10))["data"]["message"] == "hello"
 
 
+async def test_what_a_person_says_is_told_when_it_arrives_and_once(tmp_path: Path, redis_url: str) -> None:
+    may_answer = asyncio.Event()
+
+    async def slowly(request: dict[str, Any]) -> str:
+        await may_answer.wait()
+        return "An answer."
+
+    async with (
+        web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home,
+        looking_on(home, {"key": KEY}) as socket,
+    ):
+        home.llm.answers(slowly)
+        await socket.receive_json(timeout=60)
+        asking = asyncio.create_task(post(home, {"message": "where are my apples", "user": "ann"}))
+        first = await socket.receive_json(timeout=60)  # nothing else can come before the model has said a word
+        may_answer.set()
+        await asking
+        said = [first["data"]]
+        while said[-1]["role"] != "bot":
+            told = await socket.receive_json(timeout=60)
+            said += [told["data"]] if told["kind"] == "message" else []
+        command = asyncio.create_task(post(home, {"message": "/help", "user": "ann"}))
+        while len(said) < 4:
+            told = await socket.receive_json(timeout=60)
+            said += [told["data"]] if told["kind"] == "message" else []
+        await command
+    assert [one["role"] for one in said] == ["user", "bot", "user", "bot"]
+    assert [said[n]["message"] for n in (0, 1, 2)] == ["where are my apples", "An answer.", "/help"]
+    assert (first["data"]["user_id"], first["data"]["channel"]) == ("web:ann", "web")
+
+
 async def test_who_may_not_look_on_is_told_nothing(tmp_path: Path, redis_url: str) -> None:
     async with web_house(tmp_path, redis_url) as home:
         for first in ({"key": "wrong"}, {"key": KEY, "tenant": "other"}, {"key": ADMIN_KEY}, [], "x"):
@@ -193,7 +224,7 @@ async def test_the_same_is_told_as_server_sent_events(tmp_path: Path, redis_url:
                 pass
             await post(home, {"message": "hello"})
             lines = []
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while len(lines) < 2:
                     line = (await answer.content.readline()).decode()
                     lines += [json.loads(line[6:])] if line.startswith("data: ") else []

@@ -137,7 +137,7 @@ async def test_whether_a_reply_landed_is_asked_as_long_as_its_token_lives(
         home.line.next(Fault(cut=True, landed=True, on="/reply"))
         home.line.next(Fault(status=503, on="/reply", times=5), Fault(cut=True, on="/reply", times=5))
         await home.line_says(ANN, "hello")
-        await home.line.until(lambda: len(home.line.calls_to("/reply")) == 12, 15)
+        await home.line.until(lambda: len(home.line.calls_to("/reply")) == 12)
         await home.quiet()
         assert len(home.line_shows(ANN)) == 1
         assert home.line.calls_to("/push") == []

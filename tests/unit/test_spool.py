@@ -108,7 +108,7 @@ async def test_a_turn_stopped_while_it_ends_leaves_no_lock_behind(tmp_path: Path
     await asyncio.sleep(0)  # it waits for the disk now
     ending.cancel()
     await asyncio.gather(ending, return_exceptions=True)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not (found := spool.free()):
             await asyncio.sleep(0.01)
     assert [one.answered for one in found] == [True]
@@ -189,7 +189,7 @@ async def test_a_message_does_not_overtake_what_the_spool_holds_of_its_conversat
     watching = asyncio.create_task(safe.watch(stop))
     held.mark_answered()
     held.release()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while spool.count():
             await asyncio.sleep(0.01)
     stop.set()
@@ -230,7 +230,7 @@ async def test_who_still_waits_in_the_inbox_is_not_answered_from_here_however_lo
     remote.waiting = waiting
     stop = asyncio.Event()
     watching = asyncio.create_task(safe.watch(stop))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not remote.looks:
             await asyncio.sleep(0.01)
     stop.set()

@@ -52,7 +52,7 @@ async def test_a_reader_that_does_not_read_is_dropped(monkeypatch: pytest.Monkey
 
     stream = sse.EventStream(pieces(b"x"), left=lambda: told.append("left"))
     scope = {"type": "http", sse.ABORT: lambda: told.append("aborted")}
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await stream(scope, never, send)
     assert told == ["left", "aborted"]
 
@@ -90,7 +90,7 @@ async def test_a_stream_without_an_end_ends_with_the_process() -> None:
 
     closing = asyncio.Event()
     stream = sse.EventStream(endless(), left=lambda: told.append("left"), endless=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await stream({"type": "http", sse.CLOSING: closing}, never, take)
     assert told[-1] is False
 
@@ -200,7 +200,7 @@ async def test_a_watch_learns_that_the_client_has_gone_also_while_nothing_is_sai
         watch = WebSender(shown).watch(SHOP, TARGET)
         assert watch is not None
         await shown.leave(NAME, "s-1", "")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await watch.gone.wait()
         await watch.close()
 

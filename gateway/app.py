@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import secrets
 import socket
@@ -26,16 +27,21 @@ from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
 from gateway.channel_states import ChannelStates
 from gateway.dead_letters import DeadLetters
+from gateway.errors import GatewayFault
 from gateway.inbox.redis import RedisInbox
 from gateway.intake import Intake
 from gateway.ledger import Ledger
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
 from gateway.spending import Spending
+from memory.errors import MemoryFault
 
 if TYPE_CHECKING:
     from gateway.cleanup import Cleanup
     from gateway.patience import Times
+    from gateway.restored import Restored
+
+log = logging.getLogger(__name__)
 
 ALIVE = "cc:workers"  # who is alive: worker → time of the last heartbeat, seconds since 1970
 ENDING = 5.0  # seconds for what goes on beside the turns, once they have ended
@@ -63,9 +69,12 @@ async def work(
     from gateway.adapters.web import WebSender
     from gateway.command_menu import CommandMenus
     from gateway.live import Live
+    from gateway.forgetting import Forgetting
+    from gateway.inbox.spool import Spool
     from gateway.pollers import Offsets, Pollers
     from gateway.probes import Probes
     from gateway.web_log import RedisLog
+    from gateway.restored import Restored
     from gateway.worker import Worker
 
     async with AsyncExitStack() as stack:
@@ -82,6 +91,8 @@ async def work(
         senders["web"] = WebSender(RedisLog(client))
         stack.push_async_callback(live.close)
         states = ChannelStates(client)
+        board = Board(client, manager.forgotten)
+        stack.push_async_callback(board.close)
         line, telegram = senders["line"], senders["telegram"]
         assert isinstance(line, LineSender)
         assert isinstance(telegram, TelegramSender)
@@ -128,6 +139,9 @@ async def work(
         async def run(stop: asyncio.Event) -> None:
             live.begin()
             warming = asyncio.create_task(_warm(tenants, senders))
+        forget = Forgetting(manager, inbox, client, settings.data_dir)
+        restored = Restored(manager, forget, client, inbox, Spool(settings.data_dir / "spool"))
+
 
             async def after_warming(work: Coroutine[Any, Any, None]) -> None:
                 """What is in no hurry would load an SDK of its own while the first customer waits for theirs."""
@@ -152,6 +166,7 @@ async def work(
                 await worker.run(stop)
             finally:
                 stop.set()
+                await _forget_again(restored)
                 for task in beside:
                     task.cancel()
                 await asyncio.wait({polling, *beside}, timeout=ENDING)  # a shutdown waits for nothing for ever
@@ -165,6 +180,14 @@ async def work(
 async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
     """Loads the SDKs that the tenants need before the first answer is waited for, one after the other: two at once
     would both be late. The first is the one that every answer of a model needs."""
+async def _forget_again(restored: Restored) -> None:
+    """Before anything is answered."""
+    try:
+        await restored.forget_again()
+    except (MemoryFault, GatewayFault, RedisError) as error:
+        log.error("whether a backup brought somebody back who was forgotten is looked for later: %s", error)
+
+
     if any(tenant.llm.api_key for tenant in tenants.all()):
         await asyncio.to_thread(_load_model_sdk)
     used = {channel.platform for tenant in tenants.all() for channel in tenant.channels.values()}
@@ -191,11 +214,17 @@ async def tidy(
     from gateway.inbox.spool import Spool
 
     client = inbox_client(settings, redis_url)
+    from gateway.forgetting import Forgetting
     manager = memory_of(settings, tenants, redis_url, clock=clock)
+    from gateway.restored import Forgotten, Restored
     inbox = RedisInbox(client, "cleanup")
     try:
         spool, departed = Spool(settings.data_dir / "spool"), Departed(settings.data_dir)
-        yield Cleanup(client, tenants, manager, DeadLetters(client, inbox), spool, departed, clock)
+        forget = Forgetting(manager, inbox, client, settings.data_dir)
+        forgotten = Forgotten(
+            manager, Restored(manager, forget, client, inbox, spool), client, ours=settings.redis_url is None
+        )
+        yield Cleanup(client, tenants, manager, DeadLetters(client, inbox), spool, departed, forgotten, clock)
     finally:
         await manager.close()
         await inbox.close()

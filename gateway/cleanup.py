@@ -16,6 +16,7 @@ from config.tenants import Memory, Tenants
 from gateway.dead_letters import DeadLetters
 from gateway.departed import Departed
 from gateway.inbox.spool import Spool
+from gateway.restored import Forgotten
 from memory import keys
 from memory.errors import MemoryFault
 from memory.memory_manager import MemoryManager
@@ -66,6 +67,7 @@ class Cleanup:
         letters: DeadLetters,
         spool: Spool,
         departed: Departed,
+        forgotten: Forgotten,
         clock: Callable[[], datetime],
     ) -> None:
         self._redis = client
@@ -74,6 +76,7 @@ class Cleanup:
         self._letters = letters
         self._spool = spool
         self._departed = departed
+        self._forgotten = forgotten
         self._clock = clock
         self._pruned: dict[str, date] = {}  # it looks at everybody: once a day is enough
         self._listed: dict[str, datetime] = {}
@@ -116,6 +119,7 @@ class Cleanup:
             for name in sorted(await self._letters.tenants()):  # also of tenants that are gone
                 if tenant in (None, name):
                     dead += await self._letters.trim(name, now)
+            await self._forgotten.tidy(now)
             broken = 0 if tenant else await asyncio.to_thread(self._spool.expire_broken, now.timestamp())
             return Report(sessions, said, dead, media, faded, aged, broken)
         finally:

@@ -72,10 +72,21 @@ class DeadLetters:
         """Removes what these ids wrote, and what staff were to be told of them; how many letters that were."""
         removed, after = 0, "-"
         while rows := await self._rows(tenant, after):
-            found = [letter.id for letter in rows if ids & _persons(letter.message)]
+            found = [letter.id for letter in rows if ids & persons(letter.message)]
             removed += await self.drop(tenant, found) if found else 0
             after = f"({rows[-1].id}"
         return removed
+
+    async def people(self, tenant: str) -> dict[str, float]:
+        """Everybody whom a letter is of, or about, with when the first of theirs was received, seconds since 1970."""
+        found: dict[str, float] = {}
+        after = "-"
+        while rows := await self._rows(tenant, after):
+            for letter in rows:
+                at = letter.message.received_at
+                found |= {one: min(at, found.get(one, at)) for one in persons(letter.message) if one}
+            after = f"({rows[-1].id}"
+        return found
 
     async def take_back(self, by: InboundMessage, message_id: str, said: str | None) -> int:
         """Removes a message that its writer took back in the chat that `by` comes from, and what staff were to be told
@@ -117,7 +128,8 @@ def _letter(tenant: str, id_: bytes, fields: dict[bytes, bytes]) -> DeadLetter:
     )
 
 
-def _persons(message: InboundMessage) -> frozenset[str | None]:
+def persons(message: InboundMessage) -> frozenset[str | None]:
+    """Whom it is of, or about."""
     about = message.extra.get("about")  # of a notice to staff: their customer
     customer = about.get("user_id") if isinstance(about, dict) else None
     return frozenset((message.user_id, message.sender_id, customer))

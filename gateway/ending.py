@@ -72,8 +72,7 @@ class Ending:
         """Session and end of the turn in one step. When somebody else wrote the session meanwhile, ours goes on top. Of
         who was forgotten since they wrote nothing is kept."""
         ttl = tenant.memory.sm_ttl
-        asked = min(message.received_at for message in claim.messages)
-        if await self._manager.forgotten(claim.ref, datetime.fromtimestamp(asked, UTC)):
+        if await self.was_forgotten(claim):
             await self._manager.forget(claim.ref.tenant, claim.ref.user)  # what this turn has kept since
             if dead is not None:  # no dead letter either
                 log.warning("of somebody forgotten: %s", dead, extra={"conversation": claim.conversation})
@@ -81,6 +80,9 @@ class Ending:
             if outcome is Outcome.LOST:
                 raise ClaimLost(claim.conversation)
             return
+        if dead is not None and await self._about_forgotten(claim):
+            log.warning("about somebody forgotten: %s", dead, extra={"conversation": claim.conversation})
+            dead = None
         for _ in range(5):
             now = self._clock()
             session = append(change(session), said, max_messages=2 * tenant.memory.max_turns, now=now, ttl=ttl)
@@ -103,3 +105,19 @@ class Ending:
             rev = other.rev if other else 0
             session = await self._openings.open_session(claim.ref, other, now)
         raise MemoryFault("the session was changed by somebody else at every try")
+
+    async def was_forgotten(self, claim: Claim) -> bool:
+        """Whether the conversation's person was forgotten since they wrote."""
+        return await self._manager.forgotten(claim.ref, _asked(claim))
+
+    async def _about_forgotten(self, claim: Claim) -> bool:
+        """Whether it is something that staff were to be told of somebody who was forgotten since."""
+        about = claim.messages[-1].extra.get("about")
+        customer = about.get("user_id") if isinstance(about, dict) else None
+        if not isinstance(customer, str):
+            return False
+        return await self._manager.forgotten(claim.ref._replace(user=customer), _asked(claim))
+
+
+def _asked(claim: Claim) -> datetime:
+    return datetime.fromtimestamp(min(message.received_at for message in claim.messages), UTC)

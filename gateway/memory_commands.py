@@ -16,7 +16,7 @@ from gateway.cli import Failed
 from gateway.forgetting import Forgetting
 from gateway.inbox.redis import RedisInbox
 from gateway.processes import use_redis
-from memory.errors import MemoryFault
+from memory.errors import MemoryFault, WasForgotten
 from memory.keys import TENANT_ID, check_tenant
 from memory.knowledge import line
 from memory.memory_manager import MemoryManager
@@ -84,10 +84,12 @@ async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> lis
         for file in files:
             for number, raw in enumerate(file.read_bytes().splitlines(), 1):
                 try:
-                    done.append(await manager.import_(tenant, orjson.loads(raw)))
+                    done.append(f"{await manager.import_(tenant, orjson.loads(raw))} taken in")
+                except WasForgotten as error:
+                    done.append(f"{file}, line {number}: {error}")
                 except (ValueError, AttributeError) as error:
                     raise Failed(f"{file}, line {number}: {error}") from error
-    return [f"{user} taken in" for user in done]
+    return done
 
 
 async def link(settings: Settings, tenant: str, user: str, to: str) -> list[str]:

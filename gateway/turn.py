@@ -166,6 +166,9 @@ class Turn:
                         await self._park(claim, outbox, pause)
                         return
                     case CarryOn(waiting):
+                        if await self._ending.was_forgotten(claim):  # nobody may wait for it
+                            await self._inbox.finish(claim, None)
+                            return
                         carry, outbox.promised = waiting, True
                     case Expired(why):
                         dead = why

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from memory import history
+from memory import history, unsaid
 from memory.episodes import Episode, actions_of
 from memory.facts import attributes, without_keys, without_sources
 from memory.models import LongTermMemory, Message, ShortTermMemory
@@ -123,17 +123,22 @@ def in_longterm(
     view |= {name: value for name, value in told.items() if name not in view}
     now = max((event.timestamp for event in (*gone, *events)), default=datetime.min.replace(tzinfo=UTC))
     facts = without_keys(facts, view, now)
-    episodes = [_untold(episode, message_ids) for episode in memory.episodes]
+    held = told_by(gone)
+    episodes = [_untold(episode, message_ids, held) for episode in memory.episodes]
     summary = history.anew(memory, events, _language(events), keep_gist=keep_gist)
     known = {"facts": facts, "attributes": attributes(facts), "episodes": episodes}
     return memory.model_copy(update={"events": events, "history_summary": summary, **known})
 
 
-def _untold(episode: Episode, message_ids: Collection[str]) -> Episode:
-    """The episode without these messages, and without what was made of them."""
-    left = [line for line in episode.conversation if line.get("message_id") not in message_ids]
-    if len(left) == len(episode.conversation):
+def _untold(episode: Episode, message_ids: Collection[str], told: Collection[str]) -> Episode:
+    """The episode without these messages, which `told` these values, and without what was made of them or repeated by
+    the bot."""
+    gone = [line for line in episode.conversation if line.get("message_id") in message_ids]
+    if not gone:
         return episode
+    left = [line for line in episode.conversation if line not in gone]
+    for taken in gone:
+        left = [unsaid.without(one, str(taken["message"]), told) if one["role"] == "bot" else one for one in left]
     first = next((line["message"] for line in left if line["role"] == "user"), "")
     trigger = {**episode.trigger, "input": first}
     output = next((line["message"] for line in reversed(left) if line["role"] == "bot"), "")

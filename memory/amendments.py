@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from memory import amend, unsaid
 from memory.config import MemoryRules
@@ -71,7 +71,8 @@ class Amendments:
         return await self._amend(ref, platform_id, amend.removed, None)
 
     async def _unsay(self, ref: ConversationRef, line: Message) -> None:
-        """Takes out of the bot's answers in the session what they repeat of the line."""
+        """Takes out of the bot's answers what they repeat of the line: in the session, and of what was said in an ended
+        one."""
         stored = await self._sessions.load(ref)
         owner = (line.get("metadata") or {}).get("sender") or ref.user
         memory = await self._longterm.load(ref.tenant, owner)
@@ -81,7 +82,11 @@ class Amendments:
         def change(answer: Message) -> Message:
             return unsaid.without(answer, line["message"], told)
 
-        for answer in [*stored.carried, *stored.history] if stored else ():
+        lines = [*stored.carried, *stored.history] if stored else []
+        if stored is None or line not in stored.history:
+            said = await self._transcripts.everything(ref.tenant, ref.user)
+            lines += [cast("Message", one) for one in said if (one.get("agent"), one.get("conversation")) == ref[2:]]
+        for answer in lines:
             names: Any = (answer.get("metadata") or {}).get("platform_ids")
             if answer["role"] == "bot" and names and change(answer) != answer:
                 await self._amend(ref, str(names[0]), change, None)

@@ -80,3 +80,7 @@ class MemoryConfig(BaseModel):
     @property
     def conversations(self) -> Path:
         return self.lm_base_path.parent / "conversations"
+
+    @property
+    def data_dir(self) -> Path:
+        return self.lm_base_path.parent

@@ -5,6 +5,7 @@ MemoryFault
 ├── LongTermUnavailable   the long-term store can't be read or written just now
 ├── CatalogUnavailable    the lists over a tenant are being made, or can't be read just now
 ├── Ambiguous             several persons have a record of one id
+├── WasForgotten          an import holds what was said before its person was forgotten
 ├── Changed               what was to be changed is not what was seen any more
 └── SessionConflict       a session changed under our hands more often than we try
 """
@@ -34,6 +35,10 @@ class Ambiguous(MemoryFault):
 
 class Changed(MemoryFault):
     """It was changed meanwhile: look at it again."""
+
+
+class WasForgotten(MemoryFault):
+    """What is to be taken in was said by somebody before they were forgotten."""
 
 
 class SessionConflict(MemoryFault):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from memory.archive import Archive
@@ -14,6 +15,7 @@ from memory.models import Changes, LongTermMemory, Message
 from memory.protocols import LongTerm, Transcripts
 
 FORMAT = "chat-chat.memory/1"
+_TIMES = ("timestamp", "created_at", "started_at", "first_seen_at")
 
 
 async def exported(
@@ -76,6 +78,28 @@ async def imported(
                 ref = ConversationRef(tenant, one, line.get("agent", "default"), line.get("conversation", "main"))
                 await transcripts.append(ref, [cast("Message", rest)])
     return user
+
+
+def people_in(value: Mapping[str, Any]) -> list[str]:
+    """Every id in an export; none in what is no export."""
+    if not isinstance(value, Mapping):
+        return []
+    groups = [value.get(name) for name in ("merged", "said")]
+    ids = [value.get("user_id"), *(one for group in groups if isinstance(group, Mapping) for one in group)]
+    return [one for one in ids if isinstance(one, str) and one]
+
+
+def first_time_in(value: Any) -> datetime:
+    """The earliest time in an export; the end of time where it has none."""
+    found = datetime.max.replace(tzinfo=UTC)
+    for name, one in value.items() if isinstance(value, Mapping) else enumerate(value):
+        if isinstance(one, Mapping | list):
+            found = min(found, first_time_in(one))
+        elif name in _TIMES and isinstance(one, str):
+            with suppress(ValueError):
+                at = datetime.fromisoformat(one)
+                found = min(found, at if at.tzinfo else at.replace(tzinfo=UTC))
+    return found
 
 
 def _objects(value: Mapping[str, Any], name: str, kind: type) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -9,9 +10,10 @@ from typing import Any
 
 from memory import decay, facts, identities, procedures
 from memory.archive import Archive
-from memory.errors import LongTermUnavailable, SessionsUnavailable
-from memory.export import exported, imported
+from memory.errors import LongTermUnavailable, SessionsUnavailable, WasForgotten
+from memory.export import exported, first_time_in, imported, people_in
 from memory.facts import Fact, Merged, Scope
+from memory.forgotten_people import ForgottenPeople
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.knowledge import Knowledge, answer, trigger_user
 from memory.models import LongTermMemory, ShortTermMemory
@@ -31,6 +33,7 @@ class Knowing:
     longterm: LongTerm
     sessions: Sessions
     transcripts: Transcripts
+    forgotten_people: ForgottenPeople
     _clock: Callable[[], datetime]
 
     async def _change(
@@ -256,8 +259,16 @@ class Knowing:
         return await exported(self.longterm, self.transcripts, self.archive, tenant_id, user_id)
 
     async def import_(self, tenant_id: str, value: Mapping[str, Any]) -> str:
-        """Takes an export in; the user's id. Raises ValueError for what is none."""
+        """Takes an export in; the user's id. Raises ValueError for what is none, WasForgotten for what was said by
+        somebody before they were forgotten."""
+        await asyncio.to_thread(self._none_forgotten, tenant_id, value)
         return await imported(self.longterm, self.transcripts, self.archive, tenant_id, value, self._clock())
+
+    def _none_forgotten(self, tenant: str, value: Mapping[str, Any]) -> None:
+        for user in people_in(value):
+            at = self.forgotten_people.at(tenant, user)
+            if at is not None and first_time_in(value) < at:
+                raise WasForgotten(f"was forgotten on {at:%Y-%m-%d}, and this is from before then: not taken in")
 
     async def _session_facts(self, ref: ConversationRef) -> list[Fact]:
         user = await self.knowledge.canonical(ref.tenant, ref.user)

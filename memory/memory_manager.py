@@ -21,6 +21,7 @@ from memory.consolidate import Consolidation, Reader
 from memory.conversations import Conversations
 from memory.curation import Curation
 from memory.errors import LongTermUnavailable, MemoryFault, SessionConflict, SessionsUnavailable
+from memory.forgotten_people import ForgottenPeople
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.knowing import Knowing
 from memory.knowledge import Knowledge
@@ -81,6 +82,7 @@ class MemoryManager(Knowing, Linking):
         self.transcripts = transcripts or parts.make_transcripts(config, clock)
         self.media = MediaFiles(config.media)
         self.conversations = Conversations(config.conversations)
+        self.forgotten_people = ForgottenPeople(config.data_dir)
         self.saving = Remember(self.longterm)
         self._embeddings = embeddings or parts.MadeEmbeddings(config)
         self.finder = Finder(config.index, self._embeddings.of)
@@ -266,6 +268,10 @@ class MemoryManager(Knowing, Linking):
         def count(name: str, removed: int) -> None:
             receipt[name] = receipt.get(name, 0) + removed
 
+        try:  # first of all: what a restored backup brings back must go again
+            await asyncio.to_thread(self.forgotten_people.add, tenant_id, ids, self._clock())
+        except OSError as error:
+            failed.append(LongTermUnavailable(f"the list of forgotten people: {error.strerror or error}"))
         for one in ids:  # before anything is removed: who is at work on them now must see it
             try:
                 await self.longterm.mark_forgotten(tenant_id, one)

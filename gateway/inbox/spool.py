@@ -17,7 +17,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -184,6 +184,27 @@ class Spool:
                 if now - path.stat().st_ctime >= BROKEN_FOR:
                     path.unlink()
                     log.warning("a spooled message that could not be read is removed after 30 days: %s", path.name)
+                    removed += 1
+        return removed
+
+    def forget(self, goes: Callable[[InboundMessage], bool], ids: Collection[str]) -> int:
+        """Removes the messages that `goes` names, but for those in somebody's hand, and what can't be read but holds
+        one of these ids; how many files. Raises OSError."""
+        removed = 0
+        named = [msgspec.json.encode(one)[1:-1] for one in ids]
+        for path in list(self.folder.glob("*-*")) if self.folder.is_dir() else []:
+            if path.suffix in (".json", ".done"):
+                entry = self._open(path)
+                if entry is not None and goes(entry.spooled.message):
+                    entry.remove()
+                    removed += 1
+                    continue
+                if entry is not None:
+                    entry.release()
+            if path.suffix == BROKEN or path.with_suffix(BROKEN).exists():
+                path = path.with_suffix(BROKEN)
+                if any(one in path.read_bytes() for one in named):
+                    path.unlink()
                     removed += 1
         return removed
 

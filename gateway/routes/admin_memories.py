@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any
 
-import orjson
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from config.tenants import Tenant
 from gateway.routes.admin_lists import (
@@ -31,42 +28,16 @@ from gateway.routes.admin_page import TABS, Pages, ours, see, with_
 from gateway.routes.admin_session import Form, Staff
 from gateway.routes.knowledge import Forget
 from gateway.routes.memory import exported
-from memory import keys
+from gateway.undo import Undo
 from memory.curation import tag
 from memory.errors import Changed
-from memory.facts import Fact, Priority
-from memory.long_term.document import dump, plain
+from memory.facts import Priority
+from memory.long_term.document import dump
 from memory.memory_manager import MemoryManager
 
-UNDO_FOR = 600  # seconds
 _LONGEST = 10_000  # characters of a fact or a rule
 _KEPT = ("q", "type", "priority", "scope", "outcome", "importance", "user", "since", "until", "sort", "superseded")
 _OWN = None  # instead of a user's id: what belongs to the tenant itself is found by its own
-
-
-class Undo:
-    """What a fact was before staff changed it, for ten minutes; without Redis nothing can be undone."""
-
-    def __init__(self, client: Redis) -> None:
-        self._redis = client
-
-    async def keep(self, tenant: str, ref: str, before: Fact, after: Fact) -> str:
-        """A token, "" where it can't be kept."""
-        token = secrets.token_urlsafe(12)
-        value = orjson.dumps({"ref": ref, "before": plain(before), "after": tag(after)})
-        try:
-            await self._redis.set(keys.shared("undo", tenant, token), value, ex=UNDO_FOR)
-        except (RedisError, OSError):
-            return ""
-        return token
-
-    async def take(self, tenant: str, token: str) -> tuple[str, Fact, str] | None:
-        """The fact's `ref`, what it was, and the tag of what it became; once."""
-        raw = await self._redis.getdel(keys.shared("undo", tenant, token or "-"))
-        if raw is None:
-            return None
-        value: dict[str, Any] = orjson.loads(raw)
-        return value["ref"], Fact.model_validate(value["before"]), value["after"]
 
 
 def router(
@@ -224,7 +195,7 @@ def router(
         )
         if after is None:
             raise HTTPException(404, "There is no such memory")
-        token = await undo.keep(shop.id, form.one("ref"), before.fact, after.fact)
+        token = await undo.keep(shop.id, form.one("ref"), user, before.fact, after.fact)
         return see(with_(back, done="saved", **({"undo": token} if token else {})))
 
     async def _undo(

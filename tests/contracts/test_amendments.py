@@ -225,3 +225,19 @@ async def test_what_others_said_stays_as_it_is(manager: MemoryManager) -> None:
     await manager.retract(REF, "p1")
     assert texts(await manager.transcripts.tail(other, 10)) == ["the very same words"]
     assert await manager.transcripts.tail(REF, 10) == []
+
+
+async def test_what_the_bot_repeated_of_it_goes_from_a_session_that_has_ended(
+    manager: MemoryManager, clock: Clock, tmp_path: Path
+) -> None:
+    await says(manager, 1, SECRET)
+    repeated = "We call 0812345678, without กุ้ง."
+    named = {"message_id": "re:ch:e1", "platform_ids": ["b1"]}
+    await manager.add_message_to_context(*REF[:2], repeated, "bot", named)
+    clock.now += timedelta(hours=1)
+    assert await manager.cleanup_expired_sessions() == 1
+    assert repeated in everything_under(tmp_path)
+    assert await manager.retract(REF, "p1") is not None
+    assert "0812345678" not in everything_under(tmp_path)
+    assert "กุ้ง" not in everything_under(tmp_path)
+    assert [line["message"] for line in await manager.transcripts.everything(*REF[:2])] == ["We call …, without …."]

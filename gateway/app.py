@@ -67,6 +67,7 @@ async def work(
     from gateway.adapters.telegram_sender import TelegramSender
     from gateway.adapters.terminal import TerminalSender
     from gateway.adapters.web import WebSender
+    from gateway.board import Board
     from gateway.command_menu import CommandMenus
     from gateway.live import Live
     from gateway.forgetting import Forgetting
@@ -104,6 +105,7 @@ async def work(
             spending=spending,
             times=times,
             live=live,
+            watching=[board],
             clock=clock,
         )
         metrics = Metrics()

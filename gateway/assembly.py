@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from memory.keys import DEFAULT_AGENT, understanding_dir
 from memory.redis_client import connect
 
 if TYPE_CHECKING:
+    from gateway.hooks import Hook
     from gateway.live import Live
     from gateway.media import Fetcher
     from gateway.patience import Holder, Times
@@ -164,6 +165,7 @@ def turn_of(
     spending: Spending | None = None,
     times: Times | None = None,
     live: Live | None = None,
+    watching: Sequence[Hook] = (),
     clock: Clock = utc_now,
 ) -> Turn:
     from gateway.adapters.line_sender import LineSender
@@ -234,7 +236,8 @@ def turn_of(
             Commands(manager, Forgetting(manager, inbox, client, settings.data_dir)),
         ],
         holders=holders,
-        hooks=Hooks(History(manager.transcripts), [*([live] if live else []), *installed()]),
+        hooks=Hooks(History(manager.transcripts), [*([live] if live else []), *watching, *installed()]),
+        after_hours=after_hours,
         ledger=ledger,
         reach=reach,
         names=Names(manager, client, line.profile if isinstance(line, LineSender) else None),

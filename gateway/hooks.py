@@ -13,7 +13,7 @@ from datetime import datetime
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from gateway.messages import Answer
+from gateway.messages import Answer, InboundMessage
 from memory import context
 from memory.errors import MemoryFault
 from memory.keys import ConversationRef
@@ -45,6 +45,9 @@ class Exchange:
     said: Sequence[Message] = ()  # the lines of the history that this turn adds: the customer's and the answer's
     event: MemoryEvent | None = None  # the classification
     state: str = ""  # the session's after the turn
+    variables: Mapping[str, Any] = field(default_factory=dict)  # the session's after the turn
+    last: InboundMessage | None = None  # what the turn answers
+    sent_at: datetime | None = None  # when the answer was out
 
 
 class Hook(Protocol):

@@ -30,7 +30,11 @@ log = logging.getLogger(__name__)
 
 KEPT_FOR = 7 * 86_400  # seconds in which a message in the staff chat can be replied to
 
-GIVE_BACK, UNHEARD = "give_back", "unheard"  # in `extra` of a STAFF_REPLY without words
+GIVE_BACK, UNHEARD, TAKE = "give_back", "unheard", "take"  # in `extra` of a STAFF_REPLY without words
+ON_PAGE = "on_page"  # in `extra` of one that comes from the admin page
+# In the session's variables: until when a person has the conversation; that one was asked for and nobody could be told;
+# that whoever has it reads it on the admin page, and need not be told.
+UNTIL, WANTED, BY_PAGE = "human_until", "human_wanted", "human_on_page"
 
 
 class Customer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

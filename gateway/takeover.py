@@ -18,7 +18,19 @@ from gateway.per_tenant import PerTenant
 from gateway.rating import asked_for
 from gateway.rendering import literal
 from gateway.responder import Responder
-from gateway.staff_desk import GIVE_BACK, UNHEARD, StaffDesk, customer_of, staff_tongue, undelivered
+from gateway.staff_desk import (
+    BY_PAGE,
+    GIVE_BACK,
+    ON_PAGE,
+    TAKE,
+    UNHEARD,
+    UNTIL,
+    WANTED,
+    StaffDesk,
+    customer_of,
+    staff_tongue,
+    undelivered,
+)
 from gateway.texts import Tongue, text
 from memory.models import ShortTermMemory
 from processors.event_processor import EventProcessor
@@ -135,11 +147,14 @@ class Takeover:
     async def _back(self, moment: Moment, held: bool) -> Done:
         if not held:
             return Done(Answer(text("bot_here", moment.language)))
-        tongue = staff_tongue(moment.tenant)
-        await self._tell(moment, f"{_from(moment, tongue)}\n{text('staff_went_back', tongue)}")
+        if BY_PAGE not in moment.session.variables:
+            tongue = staff_tongue(moment.tenant)
+            await self._tell(moment, f"{_from(moment, tongue)}\n{text('staff_went_back', tongue)}")
         return Done(_given_back(moment), _returned, silent=False)
 
     async def _tell(self, moment: Moment, markdown: str) -> bool:
+        if BY_PAGE in moment.session.variables:
+            return Done(answer, silent=False)
         """False: staff can't be told."""
         if not self._desk.reachable(moment.tenant):
             return False
@@ -161,6 +176,10 @@ class Takeover:
         )
 
     async def _answered(self, moment: Moment, arrived: bool) -> None:
+        if TAKE in message.extra:
+            return Done(None, _taken(moment), silent=False)
+        if GIVE_BACK in message.extra and ON_PAGE in message.extra:  # without a word, which on LINE would cost a push
+            return Done(None, _returned, silent=False)
         if not arrived:
             await self._tell(moment, undelivered(moment))
 
@@ -179,8 +198,8 @@ def _taken(moment: Moment) -> Change:
     until = moment.now + timedelta(minutes=moment.tenant.behaviour.human_timeout_min)
 
     def change(session: ShortTermMemory) -> ShortTermMemory:
-        variables = {**session.variables, UNTIL: iso(until)}
-        variables.pop(WANTED, None)
+        left = {name: value for name, value in session.variables.items() if name not in (WANTED, BY_PAGE)}
+        variables = {**left, UNTIL: iso(until)} | ({BY_PAGE: True} if ON_PAGE in moment.last.extra else {})
         ends = max(session.expires_at, until) if session.expires_at else None
         return session.model_copy(update={"state": "human", "variables": variables, "expires_at": ends})
 
@@ -188,7 +207,7 @@ def _taken(moment: Moment) -> Change:
 
 
 def _returned(session: ShortTermMemory) -> ShortTermMemory:
-    variables = {name: value for name, value in session.variables.items() if name != UNTIL}
+    variables = {name: value for name, value in session.variables.items() if name not in (UNTIL, WANTED, BY_PAGE)}
     return session.model_copy(update={"state": "awaiting_input", "variables": variables})
 
 

@@ -177,6 +177,7 @@ class Turn:
             if dead is not None:
                 carry = self._patience.owed(outbox)
             if done and done.sent:
+            sent_at = self._clock()
                 await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids))
             if not ridden.done():
                 ridden.set_result(outbox.answer.ridden)
@@ -192,8 +193,10 @@ class Turn:
             messages = list(attaching.result())
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
-        change = done.change if done else unchanged
-        told = {"answer": outbox.answer, "said": written, "event": event, "state": change(session).state}
+        change = done.change if done else _setting(outbox.answer)
+        after = change(session)
+        told = {"answer": outbox.answer, "said": written, "event": event, "last": moment.last, "sent_at": sent_at}
+        told |= {"state": after.state, "variables": after.variables}
         await asyncio.gather(
             self._ending.keep(claim, tenant, messages, event),
             self._hooks.after(_exchange(moment, record.words(messages), **told)),

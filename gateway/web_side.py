@@ -38,9 +38,9 @@ class WebSide:
         clock: Clock,
     ) -> None:
         self._tenants = tenants
-        self._wire = Wire(client)
+        self.wire = Wire(client)
         shown = RedisLog(client)
-        self.chat = Chat(intake, manager.conversations, self._wire, shown, local, clock=clock)
+        self.chat = Chat(intake, manager.conversations, self.wire, shown, local, clock=clock)
         visitors = Visitors(admin_key, clock)
         callers = Callers(keys, visitors, tenants.get, settings.public_url)
         self.routers: list[APIRouter] = [
@@ -48,7 +48,7 @@ class WebSide:
             visitor_routes.router(visitors, tenants.get, settings.public_url),
             conversations.router(manager, callers, shown, clock),
             checkpoints.router(manager, keys, clock),
-            live.router(self._wire, keys),
+            live.router(self.wire, keys),
             completions.router(self.chat, callers, keys, clock),
             page.router(self.chat, callers, manager, tenants.all, tenants.get),
         ]
@@ -58,4 +58,4 @@ class WebSide:
 
     async def close(self) -> None:
         await self.chat.close()
-        await self._wire.close()
+        await self.wire.close()

@@ -1,0 +1,207 @@
+"""What staff see of a shop's conversations: which there are, what is new in them, who waits for a person. It holds no
+words: those are read where they are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from gateway.hooks import Exchange
+from gateway.messages import InboundMessage
+from gateway.staff_desk import UNTIL, WANTED, Customer, customer_of
+from memory import keys
+from memory.keys import ConversationRef
+from memory.models import Message
+from memory.session import time_of
+from processors.models import iso
+
+log = logging.getLogger(__name__)
+
+KEPT_FOR = timedelta(days=35)
+SHOWN = 1000  # conversations that are looked through for what is new or waits
+TOKEN_FOR = 45  # seconds in which a reply token that the bot left over may be used by staff
+_TOGETHER = 0.03  # seconds in which what several turns did is gathered
+_TIDIED_EVERY = 500  # writes
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One conversation. Times in ms since 1970; 0: never. `held`: by a person, `wanted`: asked for in vain."""
+
+    customer: Customer
+    heard: int = 0  # the customer's last words
+    told: int = 0  # the last words of the bot or of staff
+    held: bool = False
+    wanted: bool = False
+
+    @property
+    def ref(self) -> tuple[str, str, str]:
+        return self.customer.user_id, self.customer.agent, self.customer.conversation_id
+
+    @property
+    def needs(self) -> bool:
+        """Whether somebody waits for a person."""
+        return self.wanted or (self.held and self.heard > self.told)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str  # the conversation's
+    entry: Entry
+    unread: bool
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return max(self.entry.heard, self.entry.told), self.name
+
+
+Forgotten = Callable[[ConversationRef, datetime], Awaitable[bool]]
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(Entry).decode
+
+
+class Board:
+    """A hook, and what the admin page reads. Writing is done behind the turn, several in one round trip. `forgotten`
+    tells whether a person was forgotten since a time: of them nothing is written."""
+
+    def __init__(self, client: Redis, forgotten: Forgotten | None = None) -> None:
+        self._redis = client
+        self._forgotten = forgotten
+        self._waiting: dict[ConversationRef, tuple[Entry, InboundMessage, bool]] = {}
+        self._writing: asyncio.Task[None] | None = None
+        self._written = 0
+
+    # -- the worker's side ---------------------------------------------------------------------------------------------
+
+    async def before(self, exchange: Exchange) -> Mapping[str, Any]:
+        return {}
+
+    async def after(self, exchange: Exchange) -> None:
+        last = exchange.last
+        if last is None:
+            return
+        lines = [*exchange.session.history, *exchange.said]
+        entry = Entry(
+            customer=customer_of(last),
+            heard=_last(lines, "user"),
+            told=_last(lines, "bot"),
+            held=exchange.state == "human" and str(exchange.variables.get(UNTIL)) > iso(exchange.now),
+            wanted=exchange.variables.get(WANTED) is True,
+        )
+        unanswered = entry.held and not any(line["role"] == "bot" for line in exchange.said)
+        self._waiting[exchange.ref] = entry, last, unanswered
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
+
+    async def close(self) -> None:
+        if self._writing is not None:
+            await asyncio.wait({self._writing}, timeout=1.0)
+
+    async def _write(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(_TOGETHER)
+            some, self._waiting = self._waiting, {}
+            pipe: Any = self._redis.pipeline(transaction=False)
+            for ref, (entry, last, unanswered) in some.items():
+                since = datetime.fromtimestamp(last.received_at, UTC)
+                if self._forgotten is not None and await self._forgotten(ref, since):
+                    continue
+                tenant, name = ref.tenant, keys.session(ref)
+                pipe.hset(_key(tenant), name, _encode(entry)).expire(_key(tenant), KEPT_FOR)
+                pipe.zadd(_key(tenant, "at"), {name: max(entry.heard, entry.told)}).expire(_key(tenant, "at"), KEPT_FOR)
+                if unanswered and last.reply_token is not None and last.platform == "line":
+                    token = _encode((last.reply_token, last.received_at))
+                    pipe.set(_key(tenant, "token", name), token, ex=TOKEN_FOR)
+            try:
+                await pipe.execute()
+                self._written += len(some)
+                if self._written >= _TIDIED_EVERY:
+                    self._written = 0
+                    for tenant in {ref.tenant for ref in some}:
+                        await self._tidy(tenant)
+            except (RedisError, OSError) as error:
+                log.warning("staff don't see that something was said: %s", type(error).__name__)
+
+    async def _tidy(self, tenant: str) -> None:
+        found: Any = await self._redis.zrange(_key(tenant, "at"), -1, -1, withscores=True)
+        newest = int(found[0][1]) if found else 0
+        old: Any = await self._redis.zrangebyscore(
+            _key(tenant, "at"), 0, newest - KEPT_FOR.total_seconds() * 1000, start=0, num=5000
+        )
+        await self._drop(tenant, old)
+
+    # -- the page's side: raises RedisError ----------------------------------------------------------------------------
+
+    async def rows(self, tenant: str) -> list[Row]:
+        """The newest SHOWN, the newest first."""
+        names: Any = await self._redis.zrevrange(_key(tenant, "at"), 0, SHOWN - 1)
+        if not names:
+            return []
+        pipe: Any = self._redis.pipeline(transaction=False)
+        pipe.hmget(_key(tenant), names).hmget(_key(tenant, "read"), names)
+        raw, read = await pipe.execute()
+        found = [
+            Row(name.decode(), entry, entry.heard > int(seen or 0))
+            for name, one, seen in zip(names, raw, read, strict=True)
+            if one is not None and (entry := _decode(one))
+        ]
+        return sorted(found, key=lambda row: row.place, reverse=True)
+
+    async def entry(self, ref: ConversationRef) -> Entry | None:
+        raw: Any = await self._redis.hget(_key(ref.tenant), keys.session(ref))
+        return _decode(raw) if raw is not None else None
+
+    async def read(self, ref: ConversationRef, entry: Entry) -> None:
+        """Somebody of the shop saw what the customer said so far."""
+        pipe: Any = self._redis.pipeline(transaction=False)
+        pipe.hset(_key(ref.tenant, "read"), keys.session(ref), entry.heard).expire(_key(ref.tenant, "read"), KEPT_FOR)
+        await pipe.execute()
+
+    async def take_token(self, ref: ConversationRef) -> tuple[str, float] | None:
+        """The reply token that the customer's last message left over, and when it was received (s): once."""
+        raw = await self._redis.getdel(_key(ref.tenant, "token", keys.session(ref)))
+        if raw is None:
+            return None
+        token, at = msgspec.json.decode(raw)
+        return str(token), float(at)
+
+    async def has_token(self, ref: ConversationRef) -> bool:
+        return bool(await self._redis.exists(_key(ref.tenant, "token", keys.session(ref))))
+
+    async def forget(self, tenant: str, ids: Collection[str]) -> int:
+        """Removes these people's conversations; how many. Looks at every one: people are seldom forgotten."""
+        found = []
+        async for name, raw in self._redis.hscan_iter(_key(tenant), count=1000):
+            if _decode(raw).customer.user_id in ids:
+                found.append(name)
+        await self._drop(tenant, found)
+        return len(found)
+
+    async def _drop(self, tenant: str, names: Collection[bytes]) -> None:
+        if names:
+            pipe: Any = self._redis.pipeline(transaction=False)
+            pipe.zrem(_key(tenant, "at"), *names).hdel(_key(tenant), *names).hdel(_key(tenant, "read"), *names)
+            for name in names:
+                pipe.delete(_key(tenant, "token", name.decode()))
+            await pipe.execute()
+
+
+def _key(tenant: str, *rest: str) -> str:
+    return keys.shared("board", keys.check_tenant(tenant), *rest)
+
+
+def _last(lines: Collection[Message], role: str) -> int:
+    times = [at for line in lines if line["role"] == role and (at := time_of(line))]
+    return _ms(max(times)) if times else 0
+
+
+def _ms(at: datetime) -> int:
+    return int(at.timestamp() * 1000)

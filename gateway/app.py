@@ -69,13 +69,13 @@ async def work(
     from gateway.adapters.web import WebSender
     from gateway.board import Board
     from gateway.command_menu import CommandMenus
-    from gateway.live import Live
     from gateway.forgetting import Forgetting
     from gateway.inbox.spool import Spool
+    from gateway.live import Live
     from gateway.pollers import Offsets, Pollers
     from gateway.probes import Probes
-    from gateway.web_log import RedisLog
     from gateway.restored import Restored
+    from gateway.web_log import RedisLog
     from gateway.worker import Worker
 
     async with AsyncExitStack() as stack:
@@ -91,9 +91,9 @@ async def work(
         senders["terminal"] = TerminalSender(client)
         senders["web"] = WebSender(RedisLog(client))
         stack.push_async_callback(live.close)
-        states = ChannelStates(client)
         board = Board(client, manager.forgotten)
         stack.push_async_callback(board.close)
+        states = ChannelStates(client)
         line, telegram = senders["line"], senders["telegram"]
         assert isinstance(line, LineSender)
         assert isinstance(telegram, TelegramSender)
@@ -138,12 +138,12 @@ async def work(
             inbox, turn, concurrency=concurrency, lease=lease, grace=settings.shutdown_grace, on_alive=alive
         )
 
-        async def run(stop: asyncio.Event) -> None:
-            live.begin()
-            warming = asyncio.create_task(_warm(tenants, senders))
         forget = Forgetting(manager, inbox, client, settings.data_dir)
         restored = Restored(manager, forget, client, inbox, Spool(settings.data_dir / "spool"))
 
+        async def run(stop: asyncio.Event) -> None:
+            live.begin()
+            warming = asyncio.create_task(_warm(tenants, senders))
 
             async def after_warming(work: Coroutine[Any, Any, None]) -> None:
                 """What is in no hurry would load an SDK of its own while the first customer waits for theirs."""
@@ -165,10 +165,10 @@ async def work(
                 beside.append(asyncio.create_task(probes.run(stop)))
             polling = asyncio.create_task(pollers.run(stop), name="pollers")
             try:
+                await _forget_again(restored)
                 await worker.run(stop)
             finally:
                 stop.set()
-                await _forget_again(restored)
                 for task in beside:
                     task.cancel()
                 await asyncio.wait({polling, *beside}, timeout=ENDING)  # a shutdown waits for nothing for ever
@@ -179,9 +179,6 @@ async def work(
         yield run
 
 
-async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
-    """Loads the SDKs that the tenants need before the first answer is waited for, one after the other: two at once
-    would both be late. The first is the one that every answer of a model needs."""
 async def _forget_again(restored: Restored) -> None:
     """Before anything is answered."""
     try:
@@ -190,6 +187,9 @@ async def _forget_again(restored: Restored) -> None:
         log.error("whether a backup brought somebody back who was forgotten is looked for later: %s", error)
 
 
+async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
+    """Loads the SDKs that the tenants need before the first answer is waited for, one after the other: two at once
+    would both be late. The first is the one that every answer of a model needs."""
     if any(tenant.llm.api_key for tenant in tenants.all()):
         await asyncio.to_thread(_load_model_sdk)
     used = {channel.platform for tenant in tenants.all() for channel in tenant.channels.values()}
@@ -213,12 +213,12 @@ async def tidy(
     """The clean-up, for `chat-chat cleanup` and the schedule of `run`."""
     from gateway.cleanup import Cleanup
     from gateway.departed import Departed
+    from gateway.forgetting import Forgetting
     from gateway.inbox.spool import Spool
+    from gateway.restored import Forgotten, Restored
 
     client = inbox_client(settings, redis_url)
-    from gateway.forgetting import Forgetting
     manager = memory_of(settings, tenants, redis_url, clock=clock)
-    from gateway.restored import Forgotten, Restored
     inbox = RedisInbox(client, "cleanup")
     try:
         spool, departed = Spool(settings.data_dir / "spool"), Departed(settings.data_dir)

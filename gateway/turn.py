@@ -174,10 +174,10 @@ class Turn:
                         dead = why
                     case _:
                         dead = await self._courier.deliver(claim, tenant, outbox)
+            sent_at = self._clock()
             if dead is not None:
                 carry = self._patience.owed(outbox)
             if done and done.sent:
-            sent_at = self._clock()
                 await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids))
             if not ridden.done():
                 ridden.set_result(outbox.answer.ridden)

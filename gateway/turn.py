@@ -163,12 +163,12 @@ class Turn:
                 match await self._patience.step(claim, tenant, outbox):
                     case Park(pause):
                         await acknowledging
-                        await self._park(claim, outbox, pause)
-                        return
-                    case CarryOn(waiting):
                         if await self._ending.was_forgotten(claim):  # nobody may wait for it
                             await self._inbox.finish(claim, None)
                             return
+                        await self._park(claim, outbox, pause)
+                        return
+                    case CarryOn(waiting):
                         carry, outbox.promised = waiting, True
                     case Expired(why):
                         dead = why
@@ -193,7 +193,7 @@ class Turn:
             messages = list(attaching.result())
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
-        change = done.change if done else _setting(outbox.answer)
+        change = done.change if done else unchanged
         after = change(session)
         told = {"answer": outbox.answer, "said": written, "event": event, "last": moment.last, "sent_at": sent_at}
         told |= {"state": after.state, "variables": after.variables}

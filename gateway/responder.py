@@ -38,7 +38,6 @@ from processors.tokens import counter
 log = logging.getLogger(__name__)
 
 SAME = 0.9  # a score from which the customer asked in the shop's own words
-LIKELY = 0.5  # without a model: a score from which the shop's answer is better than asking what was meant
 _LAST = 8  # lines of the bot in which a text is not said twice
 
 _BY_TYPE = {
@@ -145,19 +144,29 @@ class Responder:
         history = [*session.carried, *session.history]
         return await self._standalone.of(moment.agent, access, words, history, hurried=moment.hurried)
 
-    async def answer(self, question: Question) -> Answer:
-        """Never raises for a failing model: then rules answer."""
+    async def own(self, question: Question) -> tuple[Answer | None, MemoryEvent, Match | None]:
+        """The shop's own answer where it surely fits, what the message is by rules, and what fits at all."""
         tenant, language = question.tenant, question.language
         faq = self._faq.of(tenant)
         words = " ".join(message.text for message in question.messages).strip()
         event = await self._processors.of(tenant).analyze_message(words, ask=False)
         match = faq.best(words) if words else None
-        if match is not None and not _for_everybody(event, match, words):
+        if match is not None and not for_everybody(event, match, words):
             match = None
         if match is not None and match.sure:
-            return _canned(tenant.faq[match.index], language)
+            return _canned(tenant.faq[match.index], language), event, match
         if event.event_type is not EventType.COMPLAINT and (told := opening(tenant, words, question.now, language)):
-            return Answer(told)
+            return Answer(told), event, match
+        return None, event, match
+
+    async def answer(self, question: Question) -> Answer:
+        """Never raises for a failing model: then rules answer."""
+        tenant, language = question.tenant, question.language
+        own, event, match = await self.own(question)
+        if own is not None:
+            return own
+        faq = self._faq.of(tenant)
+        words = " ".join(message.text for message in question.messages).strip()
         access = access_of(tenant, question.agent)
         if access.api_key and not question.hurried:
             try:
@@ -170,15 +179,13 @@ class Responder:
                 )
         if question.standalone and (meant := self._meant(question, event, faq)):
             return meant
-        if match is not None and match.score >= LIKELY:
-            return _canned(tenant.faq[match.index], language)
         return self._by_rules(question, event, faq, words)
 
     def _meant(self, question: Question, event: MemoryEvent, faq: FaqIndex) -> Answer | None:
         """The shop's answer to what a follow-up means, if it is sure and not what was just said."""
         meant = question.standalone or ""
         match = faq.best(meant)
-        if match is None or not match.sure or not _for_everybody(event, match, meant):
+        if match is None or not match.sure or not for_everybody(event, match, meant):
             return None
         answer = _canned(question.tenant.faq[match.index], question.language)
         said = [line["message"] for line in question.context.get("recent_messages") or () if line["role"] == "bot"]
@@ -317,7 +324,7 @@ def _attached(one: Attachment) -> Media:
     return Sticker(one.sticker.package, one.sticker.id, one.sticker.telegram)
 
 
-def _for_everybody(event: MemoryEvent, match: Match, words: str) -> bool:
+def for_everybody(event: MemoryEvent, match: Match, words: str) -> bool:
     """Whether the shop's answer can be meant: it answers who asks, not who tells, orders or complains."""
     if event.event_type is EventType.COMPLAINT:
         return False

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,11 +16,18 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 
 from processors.normalise import normalise, words_apart
 
-SURE = 0.62  # may be answered with; set on tests/unit/faq_pairs.yaml
-POSSIBLE = 0.38  # worth being shown to a language model
+SURE = 0.85  # certainty from which an entry may be answered with as it stands; set with benchmarks/faq.py
+POSSIBLE = 0.38  # score from which one is worth being shown to a language model, or offered
+
+# What makes an entry certain, of 0.0 to 1.0 each: its score, the share of what is asked that the shop's list speaks of at
+# all, its lead before the next one; with meanings also how close they are, and the lead in that. A logistic regression
+# on two of the three lists of benchmarks/faq_questions.yaml and on tests/unit/faq_pairs.yaml.
+_BY_WORDS = (-2.4, 2.2, 1.6, 2.4)
+_WITH_MEANINGS = (-3.3, 1.5, 2.9, 1.3, 0.8, 4.9)
 
 _CONCEPT = 3.0  # a shared meaning says more than shared letters
-_ASKING = {"time": 2.0, "where": 2.0, "days": 2.0, "help": 2.0}  # in "where can I park" it's parking that counts
+# In "where can I park" it's parking that counts.
+_ASKING = {"time": 1.5, "where": 2.0, "days": 1.5, "help": 2.0, "price": 1.5}
 _PIECE = re.compile(r"[ก-๎]{2,}|[a-z0-9]{2,}")
 _DEEP = 300  # characters: a longer text asks more than one thing, and no question of a list is that long
 
@@ -34,9 +41,10 @@ _ASKS = re.compile(
 )
 _PLACES = {"#where", "#help"}  # "where do I return it": what is said of returning it tells that too
 _SAME_MEANING = 0.55  # cosine of two sentences from which they are about the same; unrelated ones lie at 0.1
-_BY_MEANING = 0.55  # the score of an entry that only its meaning speaks for: shown or offered, never sent as it stands
-_BACKED = 0.45  # a score of words with which a shared meaning makes an entry sure
-_CLOSE = 0.75  # cosine that does so
+_BY_MEANING = 0.55  # the score of an entry that only its meaning speaks for: shown or offered
+_WORDS_TOO = (
+    0.2  # a score of words without which a meaning alone makes no entry sure: names, numbers and "not" are lost
+)
 
 
 class Meanings(Protocol):
@@ -47,28 +55,34 @@ class Meanings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The entry that fits; `score` 0.0 to 1.0; `sure`: good enough to answer with it as it stands."""
+    """The entry that fits; `score` and `certainty` 0.0 to 1.0; `sure`: good enough to answer with it as it stands."""
 
     index: int
     score: float
     sure: bool
+    certainty: float = field(default=0.0, compare=False)
 
 
 class FaqIndex:
     """Entries are (questions, answer) in order; an entry may ask in several ways and languages. `meanings` is asked
-    for sentence vectors at each look-up, and gives None as long as there are none."""
+    for sentence vectors at each look-up, and gives None as long as there are none; from a certainty of `sure` on an
+    entry may be answered with."""
 
     def __init__(
-        self, entries: Sequence[tuple[Sequence[str], str]], meanings: Callable[[], Meanings | None] = lambda: None
+        self,
+        entries: Sequence[tuple[Sequence[str], str]],
+        meanings: Callable[[], Meanings | None] = lambda: None,
+        *,
+        sure: float = SURE,
     ) -> None:
         self._meanings = meanings
+        self._sure = sure
         self._asked = [(index, question) for index, (questions, _) in enumerate(entries) for question in questions]
         self._vectors: Any = None
-        # What each entry speaks of, in question or answer.
-        self._subjects = [
-            {name for said in (*questions, answer) for name in _features(said) if name.startswith("#")}
-            for questions, answer in entries
-        ]
+        said = [{name for text in (*questions, answer) for name in _features(text)} for questions, answer in entries]
+        self._spoken = frozenset().union(*said)
+        self._subjects = [{name for name in names if name.startswith("#")} for names in said]  # of each entry
+        self._exactly = {normalise(question): index for index, question in reversed(self._asked)}
         self._questions: list[tuple[int, Mapping[str, float]]] = []
         in_entries: dict[str, set[int]] = {}
         for index, (questions, _) in enumerate(entries):
@@ -98,15 +112,27 @@ class FaqIndex:
         return first
 
     def _best(self, text: str) -> Match | None:
-        found = self.top(text, 2)
-        if not found:
+        scores, words, close = self._scores(text)
+        if not scores:
             return None
-        first = found[0]
-        if len(found) > 1 and first.score < 0.9 and found[1].score > 0.9 * first.score:
-            return Match(first.index, first.score, sure=False)
-        if first.score < 0.95 and self._leaves_out(first.index, text):
-            return Match(first.index, min(first.score, _HALF_OF_IT), sure=False)
-        return first
+        (index, score), *others = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+        if score < POSSIBLE:
+            return None
+        if self._exactly.get(normalise(text, _DEEP)) == index:
+            return Match(index, round(score, 3), sure=True, certainty=1.0)
+        asked = _features(text)
+        weights = {name: (weight * self._weight(name)) ** 2 for name, weight in asked.items()}
+        known = sum(weight for name, weight in weights.items() if name in self._spoken) / sum(weights.values())
+        told = [1.0, score, known, score - (others[0][1] if others else 0.0)]
+        weighed: tuple[float, ...] = _BY_WORDS
+        if close:
+            weighed = _WITH_MEANINGS
+            told += [close[index], close[index] - max((c for i, c in close.items() if i != index), default=0.0)]
+        certainty = 1 / (1 + math.exp(-sum(weight * value for weight, value in zip(weighed, told, strict=True))))
+        found = Match(index, round(score, 3), certainty >= self._sure, round(certainty, 3))
+        if self._leaves_out(index, text):
+            return replace(found, score=min(found.score, _HALF_OF_IT), sure=False)
+        return found if words.get(index, 0.0) >= _WORDS_TOO else replace(found, sure=False)
 
     def _leaves_out(self, index: int, text: str) -> bool:
         """Is something asked that the entry does not speak of, and another one does? "What time is delivery?" is
@@ -116,34 +142,34 @@ class FaqIndex:
 
     def top(self, text: str, limit: int = 3) -> list[Match]:
         """The best entries, best first, each once."""
-        if not self._questions:
-            return []
+        scores, _, _ = self._scores(text)
+        ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+        return [Match(i, round(s, 3), s >= 1.0) for i, s in ranked[:limit] if s >= POSSIBLE]
+
+    def _scores(self, text: str) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
+        """Of each entry that may fit: its score, what of that is by words, and how close the meanings are."""
         asked = _features(text)
         norm = self._norm(asked)
-        if not norm:
-            return []
-        scores: dict[int, float] = {}
+        if not self._questions or not norm:
+            return {}, {}, {}
+        words: dict[int, float] = {}
         for (index, features), other in zip(self._questions, self._norms, strict=True):
             shared = sum(w * features[n] * self._weight(n) ** 2 for n, w in asked.items() if n in features)
             if shared:
-                scores[index] = max(scores.get(index, 0.0), shared / (norm * other))
-        self._weigh_meanings(scores, text)
-        ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-        return [Match(i, round(s, 3), s >= SURE) for i, s in ranked[:limit] if s >= POSSIBLE]
+                words[index] = max(words.get(index, 0.0), shared / (norm * other))
+        close = self._closeness(text)
+        lifted = {index: _BY_MEANING for index, value in close.items() if value >= _SAME_MEANING}
+        return {i: max(words.get(i, 0.0), lifted.get(i, 0.0)) for i in words.keys() | lifted.keys()}, words, close
 
-    def _weigh_meanings(self, scores: dict[int, float], text: str) -> None:
-        """Lifts the entries that mean the same in other words."""
+    def _closeness(self, text: str) -> dict[int, float]:
         if (meanings := self._meanings()) is None:
-            return
+            return {}
         if self._vectors is None:
             self._vectors = meanings.encode([question for _, question in self._asked])
-        closeness: dict[int, float] = {}
+        close: dict[int, float] = {}
         for (index, _), value in zip(self._asked, self._vectors @ meanings.encode([text])[0], strict=True):
-            closeness[index] = max(closeness.get(index, 0.0), float(value))
-        index, close = max(closeness.items(), key=lambda item: item[1])
-        if close >= _SAME_MEANING:
-            backed = close >= _CLOSE and scores.get(index, 0.0) >= _BACKED
-            scores[index] = max(scores.get(index, 0.0), SURE if backed else _BY_MEANING)
+            close[index] = max(close.get(index, 0.0), float(value))
+        return close
 
     def _weight(self, name: str) -> float:
         return self._idf.get(name, self._unseen)

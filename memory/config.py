@@ -33,7 +33,8 @@ class MemoryRules(BaseModel):
 class MemoryConfig(BaseModel):
     """Everything a MemoryManager needs. Raises ValueError (pydantic) that names the field and what is wrong.
 
-    `redis_url` None: sessions live in this process. `transcripts_path` None: `transcripts` beside `lm_base_path`.
+    `redis_url` None: sessions live in this process. `longterm_url` None: JSON files under `lm_base_path`, else
+    PostgreSQL. `transcripts_path` None: `transcripts` beside `lm_base_path`.
     `openrouter_api_key` None: rules classify. `embeddings`: `local` or `local-e5` (where installed), `none`, or a model
     at `openrouter_base_url`. `transcript_retention_days` 0: transcripts are kept.
     """
@@ -46,6 +47,7 @@ class MemoryConfig(BaseModel):
     max_turns: int = Field(default=10, ge=1)
     max_conversations: int = Field(default=0, ge=0)
     lm_base_path: Path = Path("data/longterm")
+    longterm_url: str | None = Field(default=None, repr=False)
     lm_compression: Literal["none", "gzip", "zstd"] = "none"
     max_events_per_user: int = Field(default=1000, ge=1)
     event_retention_days: int = Field(default=365, ge=1)

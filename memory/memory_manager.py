@@ -85,7 +85,8 @@ class MemoryManager(Knowing, Linking):
         self.forgotten_people = ForgottenPeople(config.data_dir)
         self.saving = Remember(self.longterm)
         self._embeddings = embeddings or parts.MadeEmbeddings(config)
-        self.finder = Finder(config.index, self._embeddings.of)
+        # A file of vectors beside a database would keep on one machine what was forgotten on another.
+        self.finder = Finder(None if config.longterm_url else config.index, self._embeddings.of)
         self.knowledge = Knowledge(self.longterm, self.finder)
         self.archive = Archive(config.archive)
         consolidation = Consolidation(
@@ -104,7 +105,9 @@ class MemoryManager(Knowing, Linking):
     def catalog(self) -> Catalog:
         """The lists over a tenant; made when first asked for."""
         if self._catalog is None:
-            self._catalog = parts.make_catalog(self._config, self._rules, self._clock, self.knowledge.tidy)
+            self._catalog = parts.make_catalog(
+                self._config, self._rules, self._clock, self.knowledge.tidy, self.longterm
+            )
         return self._catalog
 
     @property

@@ -45,6 +45,16 @@ def make_longterm(
     clock: Clock,
     changed: Callable[[str, str], None] | None = None,
 ) -> LongTerm:
+    if config.longterm_url is not None:
+        from memory.postgres.database import Database  # with one machine nobody needs the driver
+        from memory.postgres.store import PostgresLongTerm
+
+        return PostgresLongTerm(
+            Database(config.longterm_url),
+            retention=lambda tenant: rules(tenant).retention,
+            clock=clock,
+            changed=changed,
+        )
     notes = Notes(config.index)
 
     def noted(tenant: str, user: str) -> None:
@@ -62,8 +72,18 @@ def make_longterm(
 
 
 def make_catalog(
-    config: MemoryConfig, rules: Callable[[str], MemoryRules], clock: Clock, tidy: Tidy | None = None
+    config: MemoryConfig,
+    rules: Callable[[str], MemoryRules],
+    clock: Clock,
+    tidy: Tidy | None = None,
+    longterm: LongTerm | None = None,
 ) -> Catalog:
+    if config.longterm_url is not None and longterm is not None:
+        from memory.postgres.catalog import PostgresCatalog
+        from memory.postgres.store import PostgresLongTerm
+
+        assert isinstance(longterm, PostgresLongTerm)  # what is listed is what it holds
+        return PostgresCatalog(longterm, tidy=tidy)
     from memory.index.catalog import SqliteCatalog  # SQLite is loaded by whoever asks for a list
 
     source = JsonFiles(

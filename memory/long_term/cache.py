@@ -5,9 +5,20 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from memory.long_term.place import Mark
 from memory.models import LongTermMemory
+
+
+class Sized(Protocol):
+    @property
+    def bytes(self) -> int:
+        """About what it takes."""
+        ...
+
+
+E = TypeVar("E", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,29 +29,33 @@ class Entry:
     journal_end: int  # bytes of the journal that are in `memory`
     memory: LongTermMemory
 
+    @property
+    def bytes(self) -> int:
+        return self.mark.bytes
 
-class Cache:
+
+class Cache(Generic[E]):
     """`max_bytes` counts the bytes on disk of what is held; in memory it is a small multiple of that."""
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
-        self._entries: OrderedDict[tuple[str, str], Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], E] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, key: tuple[str, str]) -> Entry | None:
+    def get(self, key: tuple[str, str]) -> E | None:
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
                 self._entries.move_to_end(key)
             return entry
 
-    def put(self, key: tuple[str, str], entry: Entry) -> None:
+    def put(self, key: tuple[str, str], entry: E) -> None:
         with self._lock:
             self._take(key)
             self._entries[key] = entry
-            self._bytes += entry.mark.bytes
+            self._bytes += entry.bytes
             while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
                 self._take(next(iter(self._entries)))
 
@@ -51,4 +66,4 @@ class Cache:
     def _take(self, key: tuple[str, str]) -> None:
         entry = self._entries.pop(key, None)
         if entry is not None:
-            self._bytes -= entry.mark.bytes
+            self._bytes -= entry.bytes

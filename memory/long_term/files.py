@@ -32,7 +32,7 @@ class Files:
         base: Path,
         compression: Compression,
         retention: Callable[[str], Retention],
-        cache: Cache,
+        cache: Cache[Entry],
         clock: Callable[[], datetime],
         noted: Callable[[str, str], None] | None = None,
     ) -> None:

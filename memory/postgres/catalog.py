@@ -1,0 +1,126 @@
+"""The lists over a tenant, asked of the very rows that hold what is known: Catalog of memory.protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, tzinfo
+from typing import Any
+
+import orjson
+
+from memory.errors import CatalogUnavailable, LongTermUnavailable
+from memory.facts import Fact, attributes
+from memory.index import rows, schema
+from memory.listing import Counts, Kind, Listed, Place, Wanted
+from memory.long_term import document
+from memory.postgres import queries, records
+from memory.postgres.store import PostgresLongTerm
+
+
+class PostgresCatalog:
+    """`tidy` hears whose records were purged: what else comes from them goes too. Nothing has to be caught up with."""
+
+    def __init__(
+        self, longterm: PostgresLongTerm, *, tidy: Callable[[str, Collection[str]], Awaitable[None]] | None = None
+    ) -> None:
+        self._longterm = longterm
+        self._database = longterm.database
+        self._tidy = tidy
+
+    async def page(
+        self, tenant: str, kind: Kind, wanted: Wanted, *, sort: str | None = None, limit: int = 50,
+        after: Place | None = None,
+    ) -> Listed:  # fmt: skip
+        asked = queries.page(tenant, kind, wanted, sort, limit + 1, after)
+        with _faults():
+            async with self._database.tenant(tenant, reading=True) as db:
+                found = await (await db.execute(*asked)).fetchall()
+                shown, total = found[:limit], len(found)
+                if after is not None or total > limit:  # else these are all
+                    (total,) = (await (await db.execute(*queries.total(tenant, kind, wanted))).fetchone()) or (0,)
+                more: Sequence[Any] = ()
+                if kind == "users":
+                    more = await (await db.execute(*queries.of_users(tenant, [row[1] for row in shown]))).fetchall()
+            named = await self._longterm.named(tenant, [row[1] for row in shown])
+        if kind == "users":
+            of = {row[0]: row[1:] for row in more}
+            listed = [_user(tenant, user, row[3], *of[row[1]]) for user, row in zip(named, shown, strict=True)]
+        else:
+            listed = [
+                {"user_id": user, **orjson.loads(records.shown(kind, orjson.loads(row[3]), row[2]))}
+                for user, row in zip(named, shown, strict=True)
+            ]
+        last = (float(shown[-1][0]), shown[-1][1], shown[-1][2]) if len(found) > limit else None
+        return Listed(listed, total, last)
+
+    async def counts(self, tenant: str, kind: Kind, wanted: Wanted) -> Counts:
+        total, by = 0, {name: dict[str, int]() for name in schema.OF[kind].counted}
+        for *names, number in await self._ask(tenant, queries.counts(tenant, kind, wanted)):
+            total += number
+            for column, name in zip(by, names, strict=True):
+                by[column][name] = by[column].get(name, 0) + number
+        return Counts(total, by)
+
+    async def per_day(self, tenant: str, wanted: Wanted, zone: tzinfo) -> dict[date, int]:
+        days: dict[date, int] = {}
+        for slot, number in await self._ask(tenant, queries.per_slot(tenant, wanted)):
+            day = datetime.fromtimestamp(slot * schema.SLOT / 1000, UTC).astimezone(zone).date()
+            days[day] = days.get(day, 0) + number
+        return dict(sorted(days.items()))
+
+    async def whose(self, tenant: str, kind: Kind, record_id: str) -> list[str]:
+        found = await self._ask(tenant, queries.whose(tenant, kind, record_id))
+        with _faults():
+            return await self._longterm.named(tenant, [name for (name,) in found])
+
+    async def purge(self, tenant: str, users: Collection[str] = ()) -> None:
+        if self._tidy is not None:
+            await self._tidy(tenant, users)
+
+    async def refresh(
+        self, tenant: str, *, anew: bool = False, progress: Callable[[int, int], None] | None = None
+    ) -> int:
+        """With `anew` what the lists are found and sorted by is made anew from the records; else there is nothing to
+        do. `progress` is told from this thread."""
+        if not anew:
+            return 0
+        with _faults():
+            users = list(await self._longterm.everybody(tenant))
+            await self._longterm.relist(tenant, "")
+            done = 0
+            for at, user in enumerate(users):
+                if progress:
+                    progress(at, len(users))
+                done += await self._longterm.relist(tenant, user)
+            if progress:
+                progress(len(users), len(users))
+        return done
+
+    async def close(self) -> None:
+        """The store closes the connections."""
+
+    async def _ask(self, tenant: str, query: queries.Query) -> Sequence[Any]:
+        with _faults():
+            async with self._database.tenant(tenant, reading=True) as db:
+                return await (await db.execute(*query)).fetchall()
+
+
+def _user(
+    tenant: str, user: str, rest: str, events: int, first: int | None, last: int | None, episodes: int,
+    facts: Sequence[str] | None,
+) -> dict[str, Any]:  # fmt: skip
+    known = [Fact.model_validate(orjson.loads(one)) for one in facts or ()]
+    whole = {**document.empty(tenant, user), **orjson.loads(rest), "facts": known, "attributes": attributes(known)}
+    memory = document.view(whole, tenant, user)
+    times = [datetime.fromtimestamp(at / 1000, UTC) for at in (first, last) if at is not None]
+    times += [fact.created_at for fact in known]
+    return {"user_id": user, **rows.user_record(memory, known, times, events=events, episodes=episodes)}
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    try:
+        yield
+    except LongTermUnavailable as error:
+        raise CatalogUnavailable(str(error)) from error

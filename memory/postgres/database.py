@@ -1,0 +1,150 @@
+"""Connections to the database, each piece of work in a transaction that sees one tenant alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import AsyncConnection, sql
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
+
+from memory.errors import LongTermUnavailable
+from memory.keys import check_tenant
+
+ROLE = "chat_chat_app"  # not the tables' owner; made by the migrations where they may
+NEEDS = "0001"  # the migration that this version can't do without; a later one does no harm
+
+Connection = AsyncConnection[tuple[Any, ...]]
+
+_PATIENCE = 5.0  # seconds for a connection
+_ONE_MOMENT = sql.SQL(" ISOLATION LEVEL REPEATABLE READ READ ONLY")
+_AWAY_FOR = 1.0  # seconds that nobody asks again once it was found away
+
+
+class Database:
+    """`url` is a libpq URL. One pool an event loop, opened when first used; at most `size` connections."""
+
+    def __init__(self, url: str, *, size: int = 8, patience: float = _PATIENCE) -> None:
+        self.url = url
+        self._size = size
+        self._patience = patience
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncConnectionPool[Connection]] = WeakKeyDictionary()
+        self._walled: bool | None = None  # whether we may take the role; None: not asked yet
+        self._away_until = 0.0
+        self._last_good = 0.0
+        self.loop: asyncio.AbstractEventLoop | None = None  # where it was used last
+
+    @asynccontextmanager
+    async def tenant(self, tenant: str, *, reading: bool = False) -> AsyncIterator[Connection]:
+        """A connection in a transaction that is committed when the body ends, and undone when it raises. It sees and
+        writes this tenant's rows alone; with `reading` it sees one moment, and writes nothing.
+
+        Raises InvalidId, LongTermUnavailable.
+        """
+        wall = sql.SQL("SET LOCAL chat_chat.tenant = {}").format(sql.Literal(check_tenant(tenant)))
+        async with self._transaction(wall, _ONE_MOMENT if reading else sql.SQL("")) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def all_tenants(self) -> AsyncIterator[Connection]:
+        """A transaction that sees the tenants' names and nothing of theirs."""
+        async with self._transaction(sql.SQL("SELECT")) as connection:
+            yield connection
+
+    async def close(self) -> None:
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close()
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _transaction(self, wall: sql.Composable, mode: sql.SQL = sql.SQL("")) -> AsyncIterator[Connection]:
+        pool = await self._pool()
+        with _faults():
+            connection = await self._begun(pool, wall, mode)
+            try:
+                yield connection
+                await connection.execute("COMMIT")
+            finally:  # the pool undoes what was left open, and drops what is broken
+                await pool.putconn(connection)
+
+    async def _begun(self, pool: AsyncConnectionPool[Connection], wall: sql.Composable, mode: sql.SQL) -> Connection:
+        """A connection that was idle while the server was restarted is found out here, before anything was done."""
+        for last in (False, True):
+            connection = await self._connection(pool)
+            try:
+                role = sql.SQL("SET LOCAL ROLE {};").format(sql.Identifier(ROLE)) if self._walled else sql.SQL("")
+                await connection.execute(sql.SQL("BEGIN{};{}{}").format(mode, role, wall))
+            except psycopg.OperationalError:
+                await pool.putconn(connection)
+                if last:
+                    raise
+                await pool.check()
+            except BaseException:
+                await pool.putconn(connection)
+                raise
+            else:
+                self._last_good = time.monotonic()
+                return connection
+        raise AssertionError  # the second try returned or raised
+
+    async def _connection(self, pool: AsyncConnectionPool[Connection]) -> Connection:
+        began = time.monotonic()
+        if began < self._away_until:
+            raise LongTermUnavailable("PostgreSQL at LONGTERM_URL can't be reached")
+        try:
+            return await pool.getconn(self._patience)
+        except PoolTimeout:
+            if self._last_good < began:  # nobody else got one meanwhile either: it is away, and not only busy
+                self._away_until = time.monotonic() + _AWAY_FOR
+            raise
+
+    async def _pool(self) -> AsyncConnectionPool[Connection]:
+        self.loop = asyncio.get_running_loop()
+        pool = self._pools.get(self.loop)
+        if pool is None:
+            pool = self._pools[self.loop] = AsyncConnectionPool(
+                self.url,
+                min_size=1,
+                max_size=self._size,
+                open=False,
+                name="longterm",
+                timeout=self._patience,
+                reconnect_timeout=_PATIENCE,  # then the next one who asks makes it try again
+                configure=self._look,
+                kwargs={"autocommit": True, "connect_timeout": 5, "application_name": "chat-chat"},
+            )
+            await pool.open()
+        return pool
+
+    async def _look(self, connection: Connection) -> None:
+        """At a new connection: what this server has of ours."""
+        await connection.execute("SET statement_timeout = '60s'; SET lock_timeout = '20s'")
+        if not self._walled:
+            asked = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s AND pg_has_role(oid, 'MEMBER'))"
+            self._walled = bool((await (await connection.execute(asked, [ROLE])).fetchone() or (False,))[0])
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """The edge: what the driver raises becomes LongTermUnavailable. Its own words may quote what was to be kept, and
+    are left out."""
+    try:
+        yield
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.UndefinedColumn):
+        problem = "the database at LONGTERM_URL lacks tables of this version: run `chat-chat migrate`"
+        raise LongTermUnavailable(problem) from None
+    except psycopg.errors.InsufficientPrivilege:
+        problem = f"the user of LONGTERM_URL may not use our tables: grant it the role {ROLE}"
+        raise LongTermUnavailable(problem) from None
+    except (PoolTimeout, TooManyRequests, PoolClosed):
+        raise LongTermUnavailable("PostgreSQL at LONGTERM_URL can't be reached") from None
+    except psycopg.Error as error:
+        code = f" {error.sqlstate}" if error.sqlstate else ""
+        raise LongTermUnavailable(f"PostgreSQL at LONGTERM_URL: {type(error).__name__}{code}") from None

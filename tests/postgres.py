@@ -1,0 +1,78 @@
+"""A real PostgreSQL for tests, started by the project's own script: one server a test process, a database a test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from memory.postgres.migrate import migrate
+
+SCRIPT = Path(__file__).parent.parent / "scripts" / "postgres.sh"
+HERE = any(Path("/usr/lib/postgresql").glob("*/bin/postgres")) or shutil.which("postgres") is not None
+TEMPLATE = "migrated"
+
+
+@contextmanager
+def server() -> Iterator[Path]:
+    """The folder of its socket. Skips where PostgreSQL is missing, fails there where CI is set."""
+    if not HERE:
+        if os.environ.get("CI"):
+            pytest.fail("PostgreSQL is missing")
+        pytest.skip("PostgreSQL is missing")
+    # Not pytest's own folder: a socket's path may be 107 bytes long, and another user runs the server.
+    folder = Path(tempfile.mkdtemp(prefix="cc-pg-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        with started(folder):
+            with psycopg.connect(url_of(folder, "postgres"), autocommit=True) as admin:
+                admin.execute(f"CREATE DATABASE {TEMPLATE}")
+            migrate(url_of(folder, TEMPLATE))
+            yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["bash", SCRIPT, folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            assert process.poll() is None, "PostgreSQL ended at its start"
+            try:
+                psycopg.connect(url_of(folder, "postgres")).close()
+                break
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline, "PostgreSQL was not ready within a minute"
+                time.sleep(0.05)
+        yield process
+    finally:
+        process.send_signal(signal.SIGQUIT)  # at once: nobody needs what it holds
+        process.wait(30)
+
+
+def url_of(folder: Path, database: str, user: str = "postgres") -> str:
+    return f"postgresql://{user}@/{database}?host={folder}"
+
+
+@contextmanager
+def database(folder: Path) -> Iterator[str]:
+    """The URL of a database with our tables and nothing in them."""
+    name = f"t_{uuid.uuid4().hex}"
+    with psycopg.connect(url_of(folder, "postgres"), autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY")
+        try:
+            yield url_of(folder, name)
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -10,6 +10,11 @@ from itertools import pairwise
 from pydantic_core import PydanticCustomError
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_THAI_DAYS = {  # people write them; the files' own words are English
+    **dict(zip(("จันทร์", "อังคาร", "พุธ", "พฤหัส", "ศุกร์", "เสาร์", "อาทิตย์"), DAYS, strict=True)),
+    **dict(zip(("จ", "อ", "พ", "พฤ", "ศ", "ส", "อา"), DAYS, strict=True)),
+    "พฤหัสบดี": "thu",
+}
 _DAY_MINUTES = 24 * 60
 _BLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)\s*-\s*(?:([01]?\d|2[0-3]):([0-5]\d)|24:00)")
 
@@ -28,7 +33,8 @@ def days_of(text: str) -> list[int]:
     for part in text.lower().replace(" ", "").split(","):
         ends = part.split("-")
         if len(ends) > 2 or not all(end in DAYS for end in ends):
-            near = [m for end in ends for m in get_close_matches(end[:3], DAYS, 1, 0.6)]
+            meant = [_THAI_DAYS.get(end.removeprefix("วัน").rstrip("."), end[:3]) for end in ends]
+            near = [m for end in meant for m in get_close_matches(end, DAYS, 1, 0.6)]
             hint = (
                 f"did you mean {'-'.join(near)}?" if near and len(near) == len(ends) <= 2 else "such as mon-fri or sat"
             )

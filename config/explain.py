@@ -51,6 +51,7 @@ _NAMED: Mapping[str, frozenset[str]] = {  # sections of names, and the fields be
     "channels": frozenset(field for channel in CHANNELS.values() for field in channel.model_fields),
     "agents": frozenset(Agent.model_fields),
 }
+_MEANT = {"ไทย": "th", "ภาษาไทย": "th", "อังกฤษ": "en", "ภาษาอังกฤษ": "en", "english": "en", "ไลน์": "line"}
 _NUMBERS = {
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "at least {ge:g}",
@@ -148,7 +149,7 @@ def _words(loc: Loc, kind: str, context: Mapping[str, Any], given: Any) -> tuple
 
 
 def _pick(word: str, words: list[str]) -> str:
-    near = nearest(word, words)
+    near = nearest(_MEANT.get(word.strip().lower(), word), words)
     return f"did you mean {near}?" if near else f"write one of {', '.join(words)}"
 
 

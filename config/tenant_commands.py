@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from config.mistakes import Mistake
 from config.settings import Settings
+from config.shown import Lang, shown
 from config.tenant_files import read_tenant
 from config.tenant_model import TENANT_ID, TenantFile
 from config.tenants import Tenants
@@ -84,8 +85,8 @@ def list_tenants(settings: Settings) -> Outcome:
     return Outcome("\n".join(f"{tenant_id:<{width}}  {state:<5}  {more}" for tenant_id, state, more in rows))
 
 
-def check_tenants(settings: Settings, files: Sequence[Path] = ()) -> Outcome:
-    """Every mistake in the given files (none given: in all of CONFIG_DIR/tenants), one a line; 1 if there is any."""
+def check_tenants(settings: Settings, files: Sequence[Path] = (), lang: Lang = "en") -> Outcome:
+    """Every mistake in the given files (none given: in all of CONFIG_DIR/tenants) with its place; 1 if there is any."""
     tenants = Tenants(settings)
     tenants.load()
     found = {os.path.realpath(status.file): status.errors for status in tenants.status()}
@@ -95,10 +96,22 @@ def check_tenants(settings: Settings, files: Sequence[Path] = ()) -> Outcome:
         checked[file] = read_tenant(file, settings).mistakes if known is None else known
     if not checked:
         return Outcome(_none_found(settings), 1)
-    lines = []
+    lines: list[str] = []
+    told: set[Mistake] = set()  # of a template that several extend
     for file, mistakes in checked.items():
-        lines += [str(mistake) for mistake in mistakes] or [f"{file}: ok"]
-    return Outcome("\n".join(lines), int(any(checked.values())))
+        news = [mistake for mistake in mistakes if mistake not in told]
+        told.update(news)
+        lines += shown(news, lang) or [f"{file}: {_same(mistakes, lang) if mistakes else 'ok'}"]
+    wrong = sum(1 for mistakes in checked.values() if mistakes)
+    if told:
+        count = f"{len(told)} mistake{'s' * (len(told) > 1)} in {wrong} of {len(checked)} files"
+        lines.append(f"พบที่ผิด {len(told)} แห่ง ใน {wrong} จาก {len(checked)} ไฟล์" if lang == "th" else count)
+    return Outcome("\n".join(lines), int(wrong > 0))
+
+
+def _same(mistakes: Sequence[Mistake], lang: Lang) -> str:
+    files = ", ".join(sorted({str(mistake.file) for mistake in mistakes}))
+    return f"ผิดตาม {files} ด้านบน" if lang == "th" else f"the mistakes of {files}, see above"
 
 
 def new_tenant(settings: Settings, tenant_id: str) -> Outcome:

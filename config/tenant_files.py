@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from config import taught
 from config.explain import explain
 from config.mistakes import Loc, Mistake, TenantError, nearest
 from config.secrets import Found, Missing, Secrets
@@ -110,9 +111,12 @@ class _Build:
         if tenant is not None:
             self._staff(tenant)
             self._twice(tenant)
+            self._keywords(tenant)
         if tenant is None or self._mistakes:
             raise TenantError(self._mistakes)
-        return tenant
+        path = taught.path_of(self._settings.data_dir, tenant.id)
+        self._reading.depends.add(path)
+        return tenant.model_copy(update={"faq": (*tenant.faq, *more)}) if (more := taught.read(path)) else tenant
 
     def _wrong(self, loc: Loc, what: str, remedy: str, *, at_key: bool = False) -> None:
         self._mistakes.append(self._document.mistake(loc, what, remedy, at_key=at_key))
@@ -223,6 +227,15 @@ class _Build:
                 remedy = "give each channel its own token, or keep one of the two"
                 self._wrong(("channels", name), "has the same token as another channel", remedy, at_key=True)
 
+    def _keywords(self, tenant: Tenant) -> None:
+        """A word under two kinds tells nothing."""
+        first: dict[str, str] = {}
+        for kind, words in tenant.keywords.items():
+            for index, word in enumerate(words):
+                other = first.setdefault(" ".join(word.casefold().split()), kind)
+                if other != kind:
+                    self._wrong(("keywords", kind, index), f"stands under {other} too", "keep it under one of them")
+
 
 def _under(data: dict[str, Any], section: str, defaults: dict[str, Any]) -> None:
     own = data.get(section, {})
@@ -248,10 +261,11 @@ def _pruned(value: Any) -> Any:
 def paths_of(directory: Path) -> Iterable[Path]:
     """The tenant files of a directory, in order; hidden files and editors' copies are not looked at.
 
-    A `.yml` is among them: it is refused with a remedy instead of being passed over in silence.
+    A `.yml` is among them: it is refused with a remedy instead of being passed over in silence. A name that begins with
+    `_` is a template's.
     """
     found = (path for path in directory.iterdir() if path.suffix in (".yaml", ".yml"))
-    return sorted(path for path in found if not path.name.startswith(".") and _is_text(path.name))
+    return sorted(path for path in found if not path.name.startswith((".", "_")) and _is_text(path.name))
 
 
 def _is_text(name: str) -> bool:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gateway.cli.common import EXAMPLE, guarded, read_settings, show
+
+if TYPE_CHECKING:
+    from config.shown import Lang
 
 
 @click.group()
@@ -23,14 +27,16 @@ def tenants_list() -> None:
     show(list_tenants(read_settings()))
 
 
-@tenants.command("check", epilog=EXAMPLE + "chat-chat tenants check config/tenants/shop.yaml")
+@tenants.command("check", epilog=EXAMPLE + "chat-chat tenants check config/tenants/shop.yaml --lang th")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--lang", type=click.Choice(["th", "en"]), help="Default: what LANG says, else English.")
 @guarded
-def tenants_check(files: tuple[Path, ...]) -> None:
+def tenants_check(files: tuple[Path, ...], lang: Lang | None) -> None:
     """Checks tenant files (all, or those named): file, line, field, what is wrong and how to mend it."""
+    from config.shown import language_of
     from config.tenant_commands import check_tenants
 
-    show(check_tenants(read_settings(), files), findings=True)
+    show(check_tenants(read_settings(), files, lang or language_of()), findings=True)
 
 
 @tenants.command("new", epilog=EXAMPLE + "chat-chat tenants new my-shop")

@@ -40,7 +40,12 @@ def test_check_shows_every_mistake_and_exits_1(tmp_path: Path) -> None:
     assert outcome.text.splitlines() == [
         f"{tmp_path}/tenants/alpha.yaml: ok",
         f"{tmp_path}/tenants/beta.yaml:3:1: languag: is not a known field — did you mean language?",
+        "    3 | languag: th",
+        "      | ^",
         f"{tmp_path}/tenants/beta.yaml:4:16: llm.timeout: should be a number — write a number, such as 0.5",
+        "    4 | llm: {timeout: x}",
+        "      |                ^",
+        "2 mistakes in 1 of 2 files",
     ]
     assert outcome.code == 1
 
@@ -53,6 +58,7 @@ def test_check_and_list_go_on_past_links_in_a_circle(tmp_path: Path) -> None:
     assert outcome.text.splitlines() == [
         f"{tmp_path}/tenants/alpha.yaml: ok",
         f"{circle}:1:1: (file): does not exist — check its path",
+        "1 mistake in 1 of 2 files",
     ]
     assert [line.split()[1] for line in list_tenants(given).text.splitlines()] == ["ok", "error"]
 
@@ -63,6 +69,9 @@ def test_check_sees_a_token_that_two_tenants_share(tmp_path: Path) -> None:
         f"{tmp_path}/tenants/alpha.yaml: ok",
         f"{tmp_path}/tenants/beta.yaml:2:12: channels.tg: has the same token as channel tg of tenant alpha — "
         "give each tenant its own channel, or remove it from one of the two",
+        "    2 | channels: {tg: {platform: telegram, bot_token: •••••, mode: polling}}",
+        "      |            ^",
+        "1 mistake in 1 of 2 files",
     ]
     assert outcome.code == 1
 
@@ -75,6 +84,7 @@ def test_check_takes_files_from_anywhere(tmp_path: Path) -> None:
     assert outcome.text.splitlines() == [
         f"{elsewhere}: ok",
         f"{missing}:1:1: (file): does not exist — check its path",
+        "1 mistake in 1 of 2 files",
     ]
     assert outcome.code == 1
 

@@ -170,7 +170,7 @@ class TestAGoodFile:
             tenant.name = "y"  # type: ignore[misc]
 
     def test_keywords_know_the_eight_kinds(self, tmp_path: Path) -> None:
-        tenant = load(tmp_path, SMALL + "keywords:\n" + "".join(f"  {kind}: [a]\n" for kind in EventType))
+        tenant = load(tmp_path, SMALL + "keywords:\n" + "".join(f"  {kind}: [a {kind}]\n" for kind in EventType))
         assert list(tenant.keywords) == [str(kind) for kind in EventType]
 
     def test_takes_the_hash_of_an_api_key(self, tmp_path: Path) -> None:

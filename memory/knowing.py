@@ -223,7 +223,7 @@ class Knowing:
         pruned = 0
         if not dry_run:
             await self.longterm.tidy_marks(tenant_id)
-        async for user in self.longterm.users(tenant_id):
+        async for user in self.longterm.fading(tenant_id, self._clock()):
             try:
                 pruned += len(await self.prune(tenant_id, user, dry_run=dry_run))
             except LongTermUnavailable as error:

@@ -121,7 +121,20 @@ class LongTerm(Protocol):
         """Folds the journal in, applies retention; the number of events removed."""
         ...
 
+    async def expire(self, tenant: str, now: datetime) -> int:
+        """Retention for everybody, also for who never comes back; the number of events removed. Whose memory can't be
+        read now waits for the next time."""
+        ...
+
+    def fading(self, tenant: str, now: datetime) -> AsyncIterator[str]:
+        """At least those users who have facts that have faded by now."""
+        ...
+
     def users(self, tenant: str) -> AsyncIterator[str]: ...
+
+    async def tenants(self) -> list[str]:
+        """Those of whom something is kept, or was."""
+        ...
 
     async def forget(self, tenant: str, user: str) -> dict[str, int]:
         """Removes the person; what was removed where, with counts."""
@@ -137,7 +150,7 @@ class LongTerm(Protocol):
 
     def forgotten_at(self, tenant: str, user: str) -> datetime | None:
         """When the person was forgotten last, if that was within a day. Blocking: for threads, and for what `change`
-        calls; what is decided there by it can't be overtaken by `forget`."""
+        calls (of the person that it changes); what is decided there by it can't be overtaken by `forget`."""
         ...
 
     async def close(self) -> None: ...

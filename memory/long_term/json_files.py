@@ -8,6 +8,7 @@ fsync. Everything that blocks runs in one thread call an operation.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import orjson
 
 from memory import keys
+from memory.errors import LongTermUnavailable
 from memory.long_term.additions import Addition, Lanes, deciding, of_events
 from memory.long_term.cache import Cache
 from memory.long_term.files import Files
@@ -23,6 +25,8 @@ from memory.long_term.place import Compression, Place, Seen, seen
 from memory.models import Changes, LongTermMemory
 from memory.retention import Retention
 from processors.models import MemoryEvent
+
+log = logging.getLogger(__name__)
 
 _THE_TENANT = ""  # in the place of a user's id: what belongs to the tenant itself
 
@@ -110,6 +114,22 @@ class JsonFiles:
         self._check(tenant, user)
         return await asyncio.to_thread(self._files.compact, tenant, user, now)
 
+    async def expire(self, tenant: str, now: datetime) -> int:
+        removed = 0
+        async for user in self.users(tenant):
+            try:
+                removed += await self.compact(tenant, user, now)
+            except LongTermUnavailable as error:
+                log.error("retention of events waits: %s", error)
+        return removed
+
+    def fading(self, tenant: str, now: datetime) -> AsyncIterator[str]:
+        """Everybody: only a look into each file would tell."""
+        return self.users(tenant)
+
+    async def tenants(self) -> list[str]:
+        return await asyncio.to_thread(self._tenants)
+
     async def users(self, tenant: str) -> AsyncIterator[str]:
         for user in await asyncio.to_thread(self.everybody, tenant):
             yield user
@@ -142,6 +162,11 @@ class JsonFiles:
 
     def _seen(self, tenant: str) -> Iterable[tuple[str, Seen]]:
         return seen(keys.tenant_file(self._base, tenant).parent).items()
+
+    def _tenants(self) -> list[str]:
+        if not self._base.is_dir():
+            return []
+        return sorted(one.name for one in self._base.iterdir() if keys.TENANT_ID.match(one.name) and one.is_dir())
 
     def _id_inside(self, path: Path) -> str | None:
         """A shortened name does not hold the id; the file does."""

@@ -1,4 +1,4 @@
-"""What long-term memory does, on JSON files; and what those files look like and survive."""
+"""The suite of tests/contracts/longterm.py on JSON files; and what those files look like and survive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import resource
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,10 @@ from memory.errors import LongTermUnavailable
 from memory.keys import InvalidId
 from memory.long_term import journal
 from memory.long_term.json_files import JsonFiles
-from memory.models import Changes, LongTermMemory
+from memory.models import Changes
 from memory.person import new as new_person
 from memory.retention import Retention
-from processors.models import EventType, MemoryEvent
-
-NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
-TENANT, USER = "store_001", "line:U1"
+from tests.contracts.longterm import NOW, TENANT, USER, LongTermContract, event, ids, telling
 
 SEED_FILE = {
     "tenant_id": TENANT,
@@ -49,16 +45,6 @@ SEED_FILE = {
 }
 
 
-def event(number: int = 0, *, event_id: str | None = "", at: datetime | None = None, **payload: Any) -> MemoryEvent:
-    return MemoryEvent(
-        event_type=EventType.REQUEST,
-        payload={"original_message": f"ข้อความ {number}", "language": "th", **payload},
-        importance_score=0.7,
-        timestamp=at or NOW + timedelta(milliseconds=number),
-        event_id=f"e{number}" if event_id == "" else event_id,
-    )
-
-
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     return tmp_path / "longterm"
@@ -66,6 +52,11 @@ def base(tmp_path: Path) -> Path:
 
 def store_on(base: Path, **options: Any) -> JsonFiles:
     return JsonFiles(base, clock=lambda: NOW, **options)
+
+
+@pytest.fixture
+def another(base: Path) -> Callable[..., JsonFiles]:
+    return lambda **options: store_on(base, **options)
 
 
 @pytest.fixture
@@ -90,79 +81,11 @@ def remove(path: Path) -> None:
     path.unlink()
 
 
-async def ids(store: JsonFiles, tenant: str = TENANT, user: str = USER) -> list[str | None]:
-    memory = await store.load(tenant, user)
-    return [one.event_id for one in memory.events] if memory else []
-
-
-class TestContract:
+class TestContract(LongTermContract):
     async def test_an_unknown_person_is_none_and_leaves_no_trace(self, store: JsonFiles, base: Path) -> None:
         assert await store.load(TENANT, USER) is None
         assert await store.compact(TENANT, USER, NOW) == 0
         assert names(base.parent) == []
-
-    async def test_what_was_saved_comes_back(self, store: JsonFiles) -> None:
-        await store.save_events(TENANT, USER, [event(1)], attributes={"name": "สมชาย"}, history_summary="สรุป")
-        memory = await store.load(TENANT, USER)
-        assert memory is not None
-        assert (memory.tenant_id, memory.user_id) == (TENANT, USER)
-        assert memory.events == [event(1)]
-        assert (memory.attributes, memory.history_summary) == ({"name": "สมชาย"}, "สรุป")
-
-    async def test_a_later_save_adds_and_replaces(self, store: JsonFiles) -> None:
-        await store.save_events(TENANT, USER, [event(1)], attributes={"a": 1, "list": ["x"]}, history_summary="one")
-        await store.save_events(TENANT, USER, [event(2)], attributes={"a": 2, "list": ["y", "x"]})
-        memory = await store.load(TENANT, USER)
-        assert memory is not None
-        assert memory.attributes == {"a": 2, "list": ["x", "y"]}
-        assert (await ids(store), memory.history_summary) == (["e1", "e2"], "one")
-
-    async def test_an_event_is_saved_once_by_its_id(self, store: JsonFiles) -> None:
-        await store.save_events(TENANT, USER, [event(1), event(1)])
-        await store.compact(TENANT, USER, NOW)
-        await store.save_events(TENANT, USER, [event(1), event(2)])
-        assert await ids(store) == ["e1", "e2"]
-
-    async def test_events_without_an_id_are_each_their_own(self, store: JsonFiles) -> None:
-        await store.save_events(TENANT, USER, [event(1, event_id=None)])
-        await store.save_events(TENANT, USER, [event(1, event_id=None)])
-        await store.compact(TENANT, USER, NOW)
-        assert await ids(store) == [None, None]
-
-    async def test_a_summary_made_of_the_one_before_loses_nobodys_part(self, base: Path) -> None:
-        stores = [store_on(base), store_on(base)]
-        await asyncio.gather(
-            *(
-                stores[n % 2].save_events(
-                    TENANT, USER, [event(n)], history_summary=lambda known, n=n: f"{known.history_summary} {n}"
-                )
-                for n in range(30)
-            )
-        )
-        memory = await stores[0].load(TENANT, USER)
-        assert memory is not None
-        assert sorted(memory.history_summary.split(), key=int) == [str(n) for n in range(30)]
-
-    async def test_tenants_and_users_do_not_meet(self, store: JsonFiles) -> None:
-        await store.save_events(TENANT, USER, [event(1)])
-        await store.save_events("store_002", USER, [event(2)])
-        await store.save_events(TENANT, "line:U2", [event(3)])
-        found = [await ids(store), await ids(store, "store_002"), await ids(store, TENANT, "line:U2")]
-        assert found == [["e1"], ["e2"], ["e3"]]
-
-    async def test_changing_what_was_loaded_changes_nothing_kept(self, store: JsonFiles) -> None:
-        await store.save_events(TENANT, USER, [event(1, tags=["a"])], attributes={"deep": {"x": [1]}})
-        memory = await store.load(TENANT, USER)
-        assert memory is not None
-        memory.events.clear()
-        memory.attributes["deep"]["x"].append(2)
-        again = await store.load(TENANT, USER)
-        assert again is not None
-        assert (again.attributes, len(again.events)) == ({"deep": {"x": [1]}}, 1)
-        with pytest.raises(TypeError):
-            again.events[0].payload["language"] = "en"
-        with pytest.raises(TypeError):
-            again.events[0].payload["tags"].append("b")
 
     async def test_users_are_named_as_they_were_given(self, store: JsonFiles) -> None:
         odd = [
@@ -207,20 +130,6 @@ class TestContract:
 
 
 class TestRetention:
-    async def test_the_newest_thousand_stay(self, store: JsonFiles) -> None:
-        await store.save_events(TENANT, USER, [event(n) for n in range(1000)])
-        await store.save_events(TENANT, USER, [event(1000)])
-        assert await ids(store) == [f"e{n}" for n in range(1, 1001)]
-        assert await store.compact(TENANT, USER, NOW) == 1
-        assert await ids(store_on(store._base)) == [f"e{n}" for n in range(1, 1001)]
-
-    async def test_what_is_older_than_a_year_goes(self, store: JsonFiles) -> None:
-        old, young = event(1, at=NOW - timedelta(days=366)), event(2, at=NOW - timedelta(days=364))
-        await store.save_events(TENANT, USER, [old, young])
-        assert await ids(store) == ["e2"]
-        assert await store.compact(TENANT, USER, NOW + timedelta(days=2)) == 1
-        assert await ids(store) == []
-
     async def test_each_tenant_may_have_its_own_rules(self, base: Path) -> None:
         few = Retention(max_events=2)
         store = store_on(base, retention=lambda tenant: few if tenant == "store_002" else Retention())
@@ -292,14 +201,6 @@ class TestFiles:
         assert len(await ids(store)) == 60
         assert (base / TENANT / "line:U1.journal").stat().st_size < 150_000
         assert len(json.loads((base / TENANT / "line:U1.json").read_bytes())["events"]) > 20
-
-    async def test_values_that_json_has_no_form_for_are_saved_as_text(self, store: JsonFiles) -> None:
-        odd = event(1, big=2**80, lone="a\ud800b")
-        await store.save_events(TENANT, USER, [odd], attributes={"lone": "\udfff"})
-        memory = await store.load(TENANT, USER)
-        assert memory is not None
-        assert memory.events[0].payload["lone"] == "a�b"
-        assert memory.attributes == {"lone": "�"}
 
     @pytest.mark.parametrize(("kind", "ending"), [("gzip", ".gz"), ("zstd", ".zst"), ("none", "")])
     async def test_either_kind_loads_and_the_configured_one_is_written(
@@ -534,10 +435,6 @@ class TestKilled:
 
 
 class TestManyWriters:
-    async def test_tasks_that_save_at_once_lose_nothing(self, store: JsonFiles) -> None:
-        await asyncio.gather(*(store.save_events(TENANT, USER, [event(n)]) for n in range(300)))
-        assert sorted(await ids(store), key=str) == sorted((f"e{n}" for n in range(300)), key=str)
-
     async def test_saves_that_come_together_share_a_write(self, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         synced: list[int] = []
         real_sync = os.fsync
@@ -552,15 +449,6 @@ class TestManyWriters:
         await asyncio.gather(*(store.save_events(TENANT, USER, [event(n)]) for n in range(1, 101)))
         assert len(await ids(store)) == 101
         assert len(synced) < 10
-
-    async def test_a_cancelled_caller_takes_nobody_along(self, store: JsonFiles) -> None:
-        saves = [asyncio.ensure_future(store.save_events(TENANT, USER, [event(n)])) for n in range(10)]
-        await asyncio.sleep(0)
-        saves[0].cancel()
-        saves[5].cancel()
-        done = await asyncio.gather(*saves, return_exceptions=True)
-        assert [n for n, outcome in enumerate(done) if outcome is not None] == [0, 5]
-        assert {f"e{n}" for n in range(10) if n not in (0, 5)} <= set(await ids(store))
 
     async def test_threads_with_loops_of_their_own_lose_nothing(self, base: Path) -> None:
         store = store_on(base)
@@ -599,21 +487,7 @@ def _tell(base: str, number: int) -> None:
     asyncio.run(run())
 
 
-def telling(known: LongTermMemory, number: int) -> Changes:
-    """The same fact, each time from another message."""
-    fact = facts.new(now=NOW, key="color", value="blue", source=f"m{number}")
-    return Changes(facts=facts.merge(known.facts, fact).changed)
-
-
 class TestChange:
-    async def test_fifty_at_once_of_the_same_fact_leave_one(self, store: JsonFiles) -> None:
-        await asyncio.gather(
-            *(store.change(TENANT, USER, lambda known, n=n: telling(known, n)) for n in range(50))  # type: ignore[misc]
-        )
-        memory = await store.load(TENANT, USER)
-        assert memory is not None
-        assert [(fact.value, fact.times_confirmed) for fact in memory.facts] == [("blue", 49)]
-
     async def test_from_threads_and_processes_at_once_too(self, base: Path, store: JsonFiles) -> None:
         context = multiprocessing.get_context("spawn")
         processes = [context.Process(target=_tell, args=(str(base), n)) for n in range(3)]
@@ -650,17 +524,6 @@ class TestChange:
                 "สรุป",
             )
             await store.compact(TENANT, USER, NOW)
-
-    async def test_attributes_are_the_view_of_the_facts_by_key(self, store: JsonFiles) -> None:
-        await store.save_events(TENANT, USER, [event(1)], attributes={"city": "Bangkok"})
-        await store.save_events(TENANT, USER, [event(2)], attributes={"city": "Chiang Mai"})
-        memory = await store.load(TENANT, USER)
-        assert memory is not None
-        assert memory.attributes == {"city": "Chiang Mai"}
-        assert [(fact.value, fact.current, fact.source) for fact in memory.facts] == [
-            ("Bangkok", False, "e1"),
-            ("Chiang Mai", True, "e2"),
-        ]
 
     async def test_attributes_of_a_file_written_by_hand_are_facts_of_full_confidence(
         self, store: JsonFiles, base: Path

@@ -35,6 +35,7 @@ from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
 from gateway.spending import Spending
 from memory.errors import MemoryFault
+from processors.loading import loaded
 
 if TYPE_CHECKING:
     from gateway.cleanup import Cleanup
@@ -110,7 +111,8 @@ async def work(
         )
         metrics = Metrics()
         blocked = Blocked(settings.data_dir)
-        intake, offsets, names = Intake(inbox, metrics, blocked), Offsets(client), BotNames(client, tenants)
+        intake = Intake(inbox, metrics, blocked, live.arrived)
+        offsets, names = Offsets(client), BotNames(client, tenants)
 
         async def alive() -> None:
             pipe: Any = client.pipeline(transaction=False)
@@ -191,7 +193,7 @@ async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
     """Loads the SDKs that the tenants need before the first answer is waited for, one after the other: two at once
     would both be late. The first is the one that every answer of a model needs."""
     if any(tenant.llm.api_key for tenant in tenants.all()):
-        await asyncio.to_thread(_load_model_sdk)
+        await loaded(_load_model_sdk)
     used = {channel.platform for tenant in tenants.all() for channel in tenant.channels.values()}
     for platform in sorted(used & {"line", "telegram"}):
         await senders[platform].warm()

@@ -20,6 +20,7 @@ from processors.corrections import Followed
 from processors.dates import days, times
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
+from processors.loading import loaded
 from processors.models import EventType, MemoryEvent
 from processors.normalise import SCANNED, normalise, safe
 from processors.payload import specifics
@@ -234,7 +235,7 @@ class EventProcessor:
     async def _local(self) -> Classifier | None:
         if not self._looked:
             # The first time it is read from disk, which takes a second.
-            self._loaded = await asyncio.to_thread(self._classifier or local.shared)
+            self._loaded = await loaded(self._classifier or local.shared)
             self._looked = True
         if self._loaded is None or self._corrected is None:
             return self._loaded

@@ -28,6 +28,7 @@ from processors.llm import (
     ToolCall,
     Usage,
 )
+from processors.loading import loaded
 from processors.openrouter_errors import FormatRefused, from_body, from_finish, from_status
 from processors.streamed import Streamed, text_of
 from processors.structured import NotUsable, parse
@@ -67,7 +68,7 @@ class OpenRouter:
 
     async def warm(self) -> None:
         """Imports the SDK (in a thread) and makes the client, so that the first customer doesn't wait for it."""
-        await asyncio.to_thread(_import_sdk)
+        await loaded(_import_sdk)
         self._pool()
 
     async def close(self) -> None:

@@ -25,6 +25,7 @@ from gateway.adapters.line_tokens import LineTokens
 from gateway.errors import ChannelBroken, SendAmbiguous, SendFault, SendRefused, SendRetry, TokenSpent
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
 from gateway.rendering import truncate_graphemes
+from processors.loading import loaded
 
 TOKEN_FRESH = 50.0  # seconds after receipt within which a reply token is used; LINE promises about a minute
 MOST_QUICK_REPLIES, LONGEST_LABEL, LONGEST_QUICK_TEXT = 13, 20, 300  # graphemes
@@ -54,7 +55,7 @@ class LineSender:
         async with self._starting:
             if self._api is not None:
                 return
-            self._sdk = await asyncio.to_thread(_load_sdk)
+            self._sdk = await loaded(_load_sdk)
             # The token here is never used: each call brings its own.
             configuration = self._sdk.Configuration(access_token="-", host=self._host)
             configuration.connection_pool_maxsize = _CONNECTIONS

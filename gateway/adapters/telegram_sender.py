@@ -20,6 +20,7 @@ from gateway.errors import ChannelBroken, SendFault, SendRefused
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
 from gateway.rendering import TelegramPiece, render_telegram_with_pictures, truncate_graphemes
 from gateway.rendering.text import scrub
+from processors.loading import loaded
 
 if TYPE_CHECKING:
     from gateway.adapters.telegram_session import Bots
@@ -52,7 +53,7 @@ class TelegramSender:
         """Loads aiogram, which takes seconds, in a thread, and opens the session, unless that is done already."""
         async with self._starting:
             if self._bots is None:
-                self._bots = (await asyncio.to_thread(_load_session))(self._base)
+                self._bots = (await loaded(_load_session))(self._base)
             return self._bots
 
     def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:

@@ -163,6 +163,9 @@ _REMEDY = {
     "rename it to {}.yaml: 1 to 64 of a-z, 0-9, _ and -, beginning with a letter or digit": (
         "เปลี่ยนชื่อเป็น {}.yaml ใช้ a-z, 0-9, _ และ - ได้ 1–64 ตัว ขึ้นต้นด้วยตัวอักษรหรือตัวเลข"
     ),
+    "use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter or digit": (
+        "ใช้ a-z, 0-9, _ และ - ได้ 1–64 ตัว ขึ้นต้นด้วยตัวอักษรหรือตัวเลข"
+    ),
     "rename it to {}": "เปลี่ยนชื่อเป็น {}",
     "set {} in the environment, or write it to {}": "ตั้งค่า {} ใน .env หรือเขียนไว้ในไฟล์ {}",
     "correct that path": "แก้ที่อยู่ไฟล์ให้ถูก",

@@ -5,59 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from config.mistakes import Mistake
+from config.new_tenant import SCHEMA, Answers, CannotWrite, next_steps, write_new
 from config.settings import Settings
 from config.shown import Lang, shown
 from config.tenant_files import read_tenant
-from config.tenant_model import TENANT_ID, TenantFile
+from config.tenant_model import TenantFile
 from config.tenants import Tenants
 
-_PLACEHOLDER = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"}
-
-_TEMPLATE = """\
-# {id}: everything that can stand here is shown in config/examples/full.yaml.
-# A change takes effect within 5 seconds; `chat-chat tenants check` says what is wrong in it.
-name: "{id}" # shown to people: write your shop's name
-timezone: Asia/Bangkok
-language: auto # th, en, or auto: the customer's
-
-channels:
-  web:
-    platform: web # the web chat needs no account
-
-  # LINE: put the channel's secret and token into the environment, .env or config/secrets/, under these names.
-  # line-main:
-  #   platform: line
-  #   channel_secret: ${{{variable}_LINE_SECRET}}
-  #   channel_access_token: ${{{variable}_LINE_TOKEN}}
-
-  # Telegram: @BotFather gives the token; polling needs no public address.
-  # telegram-main:
-  #   platform: telegram
-  #   bot_token: ${{{variable}_TELEGRAM_TOKEN}}
-  #   mode: polling
-
-agents:
-  default:
-    # Who the bot is, how it speaks, and what it must not promise.
-    instructions: |
-      คุณเป็นพนักงานตอบแชตของร้าน พูดสุภาพ ลงท้ายด้วยค่ะ/คะ ตอบสั้นและตรงคำถาม
-      ถ้าไม่แน่ใจให้บอกว่าขอเช็กกับทางร้านก่อน อย่าเดาราคาหรือเวลา
-      Answer in the customer's language.
-
-# Answered word for word, also without a language model.
-faq:
-  - questions: [ร้านเปิดกี่โมง, "What time do you open?"]
-    answer:
-      th: ร้านเปิดทุกวัน 09:00–18:00 น. ค่ะ
-      en: We're open every day from 9 am to 6 pm.
-
-business_hours:
-  mon-sun: ["09:00-18:00"]
-"""
+_PLACEHOLDER = {"type": "string", "pattern": r"^\$\{[A-Za-z_*][A-Za-z0-9_*]*\}$"}
 
 
 class Outcome(NamedTuple):
@@ -114,23 +74,15 @@ def _same(mistakes: Sequence[Mistake], lang: Lang) -> str:
     return f"ผิดตาม {files} ด้านบน" if lang == "th" else f"the mistakes of {files}, see above"
 
 
-def new_tenant(settings: Settings, tenant_id: str) -> Outcome:
-    """Writes a commented tenant file that works as it stands; never over one that is there."""
-    file = settings.config_dir / "tenants" / f"{tenant_id}.yaml"
-    if not TENANT_ID.match(tenant_id):
-        allowed = "use 1 to 64 of a-z, 0-9, _ and -, beginning with a letter or digit"
-        return Outcome(f"{tenant_id[:80]!r} is no tenant id: {allowed}", 1)
-    if file.exists():
-        return Outcome(f"{file} is there already and was not touched: choose another id, or edit that file", 1)
+def new_tenant(settings: Settings, answers: Answers, lang: Lang = "en") -> Outcome:
+    """Writes a commented tenant file that works as it stands, never over one that is there, and the schema beside."""
     try:
-        variable = ("" if tenant_id[0].isalpha() else "SHOP_") + tenant_id.upper().replace("-", "_")
-        text = _TEMPLATE.format(id=tenant_id, variable=variable)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
-    except OSError as error:
-        return Outcome(f"{file} can't be written ({error.strerror}): let this user write to {file.parent}", 1)
-    return Outcome(f"wrote {file}: edit it, then `chat-chat tenants check {file}`")
+        file = write_new(settings, answers)
+    except CannotWrite as error:
+        return Outcome(str(error), 1)
+    with suppress(OSError):  # completion is a help, no more
+        (settings.config_dir / SCHEMA).write_text(tenant_schema().text + "\n", encoding="utf-8")
+    return Outcome(next_steps(file, answers, lang))
 
 
 def tenant_schema() -> Outcome:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,20 +40,34 @@ def tenants_check(files: tuple[Path, ...], lang: Lang | None) -> None:
     show(check_tenants(read_settings(), files, lang or language_of()), findings=True)
 
 
-@tenants.command("new", epilog=EXAMPLE + "chat-chat tenants new my-shop")
-@click.argument("tenant_id", metavar="ID")
+@tenants.command(
+    "new", epilog=EXAMPLE + "chat-chat tenants new my-shop --name 'Baan Suan' --hours 09:00-18:00 --closed sun"
+)
+@click.argument("tenant_id", metavar="[ID]", required=False)
+@click.option("--name", help="The shop's name, shown to people.")
+@click.option("--phone", help="For the answer to who asks for it.")
+@click.option("--hours", help="Open from and to, such as 09:00-18:00.")
+@click.option("--closed", multiple=True, metavar="DAY", help="A day that is closed, such as sun; may be repeated.")
+@click.option("--language", type=click.Choice(["th", "en", "auto"]), help="The bot's; auto: the customer's.")
+@click.option("--lang", type=click.Choice(["th", "en"]), help="Of what is asked here; default: what LANG says.")
+@click.option("--yes", is_flag=True, help="Ask nothing.")
 @guarded
-def tenants_new(tenant_id: str) -> None:
-    """Writes a commented tenant file that works at once."""
+def tenants_new(tenant_id: str | None, yes: bool, lang: Lang | None, **given: Any) -> None:
+    """Writes a commented tenant file that works at once. On a terminal it asks what is not given."""
+    from config.shown import language_of
     from config.tenant_commands import new_tenant
+    from gateway.cli.asking import asked
 
-    show(new_tenant(read_settings(), tenant_id))
+    lang, settings = lang or language_of(), read_settings()
+    answers = asked(settings, tenant_id, given, lang, sys.stdin.isatty() and not yes)
+    show(new_tenant(settings, answers, lang))
 
 
-@tenants.command("schema", epilog=EXAMPLE + "chat-chat tenants schema > tenant.schema.json")
+@tenants.command("schema", epilog=EXAMPLE + "chat-chat tenants schema > config/tenant.schema.json")
 @guarded
 def tenants_schema() -> None:
-    """Prints JSON Schema, for completion in editors."""
+    """Prints JSON Schema, for completion in editors: `new` puts it into config/tenant.schema.json, where the first line
+    of the files that it writes names it."""
     from config.tenant_commands import tenant_schema
 
     show(tenant_schema())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from config.new_tenant import Answers
 from config.settings import Settings
 from config.tenant_commands import check_tenants, list_tenants, new_tenant, tenant_schema
 from config.tenants import load_tenant
@@ -97,15 +98,16 @@ def test_without_any_file_the_way_to_a_first_one_is_shown(tmp_path: Path) -> Non
 
 def test_new_writes_a_file_that_works(tmp_path: Path) -> None:
     file = tmp_path / "tenants" / "my-shop.yaml"
-    outcome = new_tenant(Settings(config_dir=tmp_path), "my-shop")
-    assert outcome == (f"wrote {file}: edit it, then `chat-chat tenants check {file}`", 0)
+    outcome = new_tenant(Settings(config_dir=tmp_path), Answers("my-shop"))
+    assert outcome.text.splitlines()[:2] == [f"wrote {file}; it works as it is:", "  chat-chat chat --tenant my-shop"]
+    assert outcome.code == 0
     assert load_tenant(file, Settings(config_dir=tmp_path)).faq[0].questions[0] == "ร้านเปิดกี่โมง"
     assert "${MY_SHOP_LINE_SECRET}" in file.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("tenant_id", ["007", "no", "null", "a-_", "1-shop"])
 def test_new_copes_with_ids_that_yaml_would_read_otherwise(tmp_path: Path, tenant_id: str) -> None:
-    assert new_tenant(Settings(config_dir=tmp_path), tenant_id).code == 0
+    assert new_tenant(Settings(config_dir=tmp_path), Answers(tenant_id)).code == 0
     file = tmp_path / "tenants" / f"{tenant_id}.yaml"
     text = re.sub(r"(?m)^  # (?=  |[a-z-]+:$)", "  ", file.read_text(encoding="utf-8"))
     file.write_text(text, encoding="utf-8")
@@ -116,7 +118,7 @@ def test_new_copes_with_ids_that_yaml_would_read_otherwise(tmp_path: Path, tenan
 
 
 def test_new_never_overwrites(tmp_path: Path) -> None:
-    outcome = new_tenant(settings(tmp_path, shop=GOOD), "shop")
+    outcome = new_tenant(settings(tmp_path, shop=GOOD), Answers("shop"))
     file = tmp_path / "tenants" / "shop.yaml"
     assert outcome == (f"{file} is there already and was not touched: choose another id, or edit that file", 1)
     assert file.read_text() == GOOD
@@ -124,7 +126,7 @@ def test_new_never_overwrites(tmp_path: Path) -> None:
 
 def test_new_refuses_what_is_no_tenant_id(tmp_path: Path) -> None:
     for wrong in ("../x", "", "Shop", "a" * 65, "a\0b", "ร้าน", "a/b"):
-        outcome = new_tenant(Settings(config_dir=tmp_path), wrong)
+        outcome = new_tenant(Settings(config_dir=tmp_path), Answers(wrong))
         assert outcome.code == 1
         assert "is no tenant id: use 1 to 64 of a-z, 0-9, _ and -" in outcome.text
     assert not (tmp_path / "tenants").exists()
@@ -132,7 +134,7 @@ def test_new_refuses_what_is_no_tenant_id(tmp_path: Path) -> None:
 
 def test_new_says_when_it_cannot_write(tmp_path: Path) -> None:
     (tmp_path / "tenants").write_text("in the way")
-    outcome = new_tenant(Settings(config_dir=tmp_path), "shop")
+    outcome = new_tenant(Settings(config_dir=tmp_path), Answers("shop"))
     assert outcome.code == 1
     assert outcome.text.endswith(f"let this user write to {tmp_path / 'tenants'}")
 
@@ -146,6 +148,6 @@ def test_schema_describes_a_file_as_it_is_written() -> None:
     line = schema["$defs"]["LineChannel"]["properties"]
     assert line["channel_secret"]["type"] == "string"
     assert line["platform"]["const"] == "line"
-    placeholder = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"}
+    placeholder = {"type": "string", "pattern": r"^\$\{[A-Za-z_*][A-Za-z0-9_*]*\}$"}
     assert line["allow_push"]["anyOf"] == [{"type": "boolean"}, placeholder]
     assert schema["$defs"]["Text"]["anyOf"][0] == {"type": "string"}

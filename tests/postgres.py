@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests, started by the project's own script: one server a test process, a database a test."""
+"""A real PostgreSQL for tests, started by the project's script: one server a module, emptied after each test."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ import signal
 import subprocess
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from memory.postgres.migrate import migrate
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "postgres.sh"
 HERE = any(Path("/usr/lib/postgresql").glob("*/bin/postgres")) or shutil.which("postgres") is not None
-TEMPLATE = "migrated"
 
 
 @contextmanager
@@ -35,9 +34,7 @@ def server() -> Iterator[Path]:
     folder.chmod(0o755)
     try:
         with started(folder):
-            with psycopg.connect(url_of(folder, "postgres"), autocommit=True) as admin:
-                admin.execute(f"CREATE DATABASE {TEMPLATE}")
-            migrate(url_of(folder, TEMPLATE))
+            migrate(url_of(folder))
             yield folder
     finally:
         shutil.rmtree(folder)
@@ -51,7 +48,7 @@ def started(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         while True:
             assert process.poll() is None, "PostgreSQL ended at its start"
             try:
-                psycopg.connect(url_of(folder, "postgres")).close()
+                psycopg.connect(url_of(folder)).close()
                 break
             except psycopg.OperationalError:
                 assert time.monotonic() < deadline, "PostgreSQL was not ready within a minute"
@@ -62,17 +59,15 @@ def started(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(30)
 
 
-def url_of(folder: Path, database: str, user: str = "postgres") -> str:
+def url_of(folder: Path, database: str = "postgres", user: str = "postgres") -> str:
     return f"postgresql://{user}@/{database}?host={folder}"
 
 
 @contextmanager
-def database(folder: Path) -> Iterator[str]:
-    """The URL of a database with our tables and nothing in them."""
-    name = f"t_{uuid.uuid4().hex}"
-    with psycopg.connect(url_of(folder, "postgres"), autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY")
-        try:
-            yield url_of(folder, name)
-        finally:
-            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+def emptied(folder: Path) -> Iterator[str]:
+    """The URL of the database with our tables; nothing is left in them afterwards."""
+    yield url_of(folder)
+    with psycopg.connect(url_of(folder), autocommit=True) as owner:
+        asked = "SELECT tablename FROM pg_tables WHERE schemaname = 'chat_chat' AND tablename <> 'migrations'"
+        tables = [name for (name,) in owner.execute(asked).fetchall()]
+        owner.execute(sql.SQL(";").join(sql.SQL("DELETE FROM chat_chat.{}").format(sql.Identifier(t)) for t in tables))

@@ -76,11 +76,12 @@ class PersonRows:
 
     async def whole(self, head: Head, now: datetime) -> Whole:
         parts = [
-            f"SELECT '{kind}', id, record, place FROM chat_chat.{kind} WHERE tenant = %s AND user_id = %s"
+            f"SELECT '{kind}', id, record, {OLD_BY.get(kind, '0')}, place FROM chat_chat.{kind}"
+            " WHERE tenant = %s AND user_id = %s"
             for kind in KINDS
         ]
-        found = await self._db.execute(f"{' UNION ALL '.join(parts)} ORDER BY 4", self._id * len(KINDS))
-        rows = [(kind, name, record) for kind, name, record, _ in await found.fetchall()]
+        found = await self._db.execute(f"{' UNION ALL '.join(parts)} ORDER BY 4, 5", self._id * len(KINDS))
+        rows = [(kind, name, record) for kind, name, record, *_ in await found.fetchall()]
         return records.whole(self._tenant, self._user, head.rest, rows, now)
 
     async def since(self, head: Head, version: int) -> Document:
@@ -107,7 +108,7 @@ class PersonRows:
                     records.row(kind, raw, records.spare(raw, version, number * 10_000 + at))
                     for at, raw in enumerate(line.get(kind, ()))
                 ]
-                await self.put(kind, new, version, place)
+                await self.put(kind, new, version, place, replace=kind != "events")
                 place += len(new)
                 if kind in ("events", "facts"):
                     seen = max([seen, *(one.time for one in new)])
@@ -129,7 +130,7 @@ class PersonRows:
                     f"DELETE FROM chat_chat.{kind} WHERE tenant = %s AND user_id = %s AND id = ANY(%s)",
                     [*self._id, gone[kind]],
                 )
-            await self.put(kind, put[kind], version, place)
+            await self.put(kind, put[kind], version, place, replace=True)
             place += len(put[kind])
         await self._set(Head(version, version, place, *records.person_values(memory, whole=True), records.rest(after)))
         return version
@@ -151,14 +152,13 @@ class PersonRows:
         seen, words = records.person_values(memory, whole=True)
         await self._set(Head(head.version, head.cleared, head.places, seen, words, head.rest))
 
-    async def put(self, kind: Kind, rows: Sequence[Row], version: int, place: int) -> None:
-        """An event that is known is left alone; another record takes its namesake's place."""
+    async def put(self, kind: Kind, rows: Sequence[Row], version: int, place: int, *, replace: bool) -> None:
+        """What is known by the same id is replaced, in its place, or left alone."""
         if not rows:
             return
         names = records.columns(kind)
-        known = "NOTHING" if kind == "events" else f"UPDATE SET {', '.join(f'{n} = EXCLUDED.{n}' for n in names)}"
-        if kind != "events":
-            known += ", rev = EXCLUDED.rev"
+        new = ", ".join(f"{one} = EXCLUDED.{one}" for one in ("rev", *names))
+        known = f"UPDATE SET {new}" if replace else "NOTHING"
         wanted = (
             f"INSERT INTO chat_chat.{kind} (tenant, user_id, id, place, rev, {', '.join(names)})"
             f" VALUES (%s, %s, %s, %s, %s{', %s' * len(names)}) ON CONFLICT (tenant, user_id, id) DO {known}"

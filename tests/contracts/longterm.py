@@ -128,12 +128,14 @@ class LongTermContract:
         assert await store.compact(TENANT, USER, NOW) == 1
         assert await ids(another()) == [f"e{n}" for n in range(1, 1001)]
 
-    async def test_what_is_older_than_a_year_goes(self, store: LongTerm) -> None:
-        old, young = event(1, at=NOW - timedelta(days=366)), event(2, at=NOW - timedelta(days=364))
-        await store.save_events(TENANT, USER, [old, young])
-        assert await ids(store) == ["e2"]
-        assert await store.compact(TENANT, USER, NOW + timedelta(days=2)) == 1
+    async def test_what_is_older_than_a_year_goes(self, store: LongTerm, another: Another) -> None:
+        old, young = event(1, at=NOW - timedelta(days=364)), event(2, at=NOW - timedelta(days=362))
+        await store.save_events(TENANT, USER, [event(0, at=NOW - timedelta(days=366))])
         assert await ids(store) == []
+        await store.save_events(TENANT, "line:U2", [old, young])
+        assert await store.compact(TENANT, "line:U2", NOW) == 0
+        assert await store.compact(TENANT, "line:U2", NOW + timedelta(days=2)) == 1
+        assert [await ids(one, TENANT, "line:U2") for one in (store, another())] == [["e2"], ["e2"]]
 
     async def test_values_that_json_has_no_form_for_are_saved_as_text(self, store: LongTerm) -> None:
         odd = event(1, big=2**80, lone="a\ud800b")

@@ -45,6 +45,7 @@ def memory_config(settings: Settings, redis_url: str | None) -> MemoryConfig:
         max_turns=settings.memory_max_turns,
         max_conversations=settings.memory_max_conversations,
         lm_base_path=settings.data_dir / "longterm",
+        longterm_url=settings.longterm_url,
         lm_compression=settings.lm_compression,
         max_events_per_user=settings.lm_max_events,
         event_retention_days=settings.lm_retention_days,

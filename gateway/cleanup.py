@@ -113,7 +113,7 @@ class Cleanup:
                     log.error("retention of media waits: %s", error)
                 if self._pruned.get(shop) != now.date():
                     self._pruned[shop] = now.date()
-                    aged += await self._age(shop, now)
+                    aged += await self._manager.longterm.expire(shop, now)
                     faded += await self._manager.prune_all(shop)
                 await self._list_anew(shop, now)
             for name in sorted(await self._letters.tenants()):  # also of tenants that are gone
@@ -134,15 +134,6 @@ class Cleanup:
         more."""
         kept = {one.id: one.memory.transcript_retention_days for one in self._tenants.all()}
         present = {status.id for status in self._tenants.status()}
-        gone = await asyncio.to_thread(self._departed.for_good, present, now)
+        kept_of = await self._manager.longterm.tenants()
+        gone = await asyncio.to_thread(self._departed.for_good, present, now, kept_of)
         return kept | dict.fromkeys(gone, Memory().transcript_retention_days)
-
-    async def _age(self, tenant: str, now: datetime) -> int:
-        """Retention for those as well who never come back, whose sessions end no more; how many events went."""
-        removed = 0
-        async for user in self._manager.longterm.users(tenant):
-            try:
-                removed += await self._manager.longterm.compact(tenant, user, now)
-            except MemoryFault as error:
-                log.error("retention of events waits: %s", error)
-        return removed

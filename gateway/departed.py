@@ -21,13 +21,13 @@ class Departed:
         self._data = data
         self._marks = data / "departed"
 
-    def for_good(self, present: Collection[str], now: datetime) -> list[str]:
-        """The tenants that have data here and have had no file for a week. `present` names every file that there is,
+    def for_good(self, present: Collection[str], now: datetime, elsewhere: Collection[str] = ()) -> list[str]:
+        """The tenants that have data here or `elsewhere`, in a database, and have had no file for a week. `present` names every file that there is,
         also those that can't be used; with none at all the folder itself may be missing, and nobody counts as gone.
         Blocks."""
         if not present:
             return []
-        here = {name for home in _HOMES for name in _folders(self._data / home)}
+        here = {name for home in _HOMES for name in _folders(self._data / home)} | set(elsewhere)
         for name in _folders(self._marks):
             if name in present or name not in here:
                 (self._marks / name).rmdir()

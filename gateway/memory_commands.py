@@ -17,7 +17,7 @@ from gateway.forgetting import Forgetting
 from gateway.inbox.redis import RedisInbox
 from gateway.processes import use_redis
 from memory.errors import MemoryFault, WasForgotten
-from memory.keys import TENANT_ID, check_tenant
+from memory.keys import check_tenant
 from memory.knowledge import line
 from memory.memory_manager import MemoryManager
 from processors.llm import LLMUnavailable
@@ -124,16 +124,10 @@ async def reindex(settings: Settings, tenant: str | None, progress: Callable[[st
     makes them; `progress` gives a bar for one."""
     done = []
     async with _manager(settings) as manager:
-        for one in [check_tenant(tenant)] if tenant else _kept(settings):
+        for one in [check_tenant(tenant)] if tenant else await manager.longterm.tenants():
             with progress(one) as told:
                 people = await manager.catalog.refresh(one, anew=True, progress=told)
             with progress(f"{one}, by meaning") as told:
                 vectors = await manager.knowledge.reindex(one, anew=True, progress=told)
             done.append(f"{one}: {people} taken in" + (f", {vectors} vectors made" if vectors else ""))
     return done
-
-
-def _kept(settings: Settings) -> list[str]:
-    """The tenants of whom something is kept, also of those that have no file any more."""
-    folder = settings.data_dir / "longterm"
-    return sorted(path.name for path in folder.iterdir() if TENANT_ID.match(path.name)) if folder.is_dir() else []

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import uvicorn
@@ -37,10 +38,9 @@ LONGEST_RESTART = 15.0  # seconds before a worker that keeps dying is started ag
 def _set_up() -> Iterator[Settings]:
     """Settings, checked, and logging with every secret of theirs masked."""
     settings = Settings.from_env()
-    if settings.longterm_url:
-        raise Failed("LONGTERM_URL: PostgreSQL is not built yet; unset it to keep long-term memory in JSON files")
     logging_ = logs.setup(settings.log_level, settings.log_format)
-    for secret in (settings.openrouter_api_key, settings.admin_api_key):
+    password = urlsplit(settings.longterm_url or "").password
+    for secret in (settings.openrouter_api_key, settings.admin_api_key, password):
         logs.register_secret(secret)
     try:
         yield settings

@@ -7,6 +7,7 @@ import click
 from gateway.cli.common import Failed, in_loop
 from gateway.cli.dead_letters import dead_letters
 from gateway.cli.keys import api_keys
+from gateway.cli.longterm import migrate
 from gateway.cli.mcp import mcp
 from gateway.cli.memory import memory
 from gateway.cli.running import chat, cleanup, doctor, run, serve, worker
@@ -30,7 +31,7 @@ def cli() -> None:
 
 
 for command in (
-    *(run, serve, worker, chat, cleanup, doctor, tenants, webhooks, memory, api_keys, understanding),
+    *(run, serve, worker, chat, cleanup, doctor, migrate, tenants, webhooks, memory, api_keys, understanding),
     *(dead_letters, mcp),
 ):
     cli.add_command(command)

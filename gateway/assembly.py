@@ -170,6 +170,7 @@ def turn_of(
     clock: Clock = utc_now,
 ) -> Turn:
     from gateway.adapters.line_sender import LineSender
+    from gateway.after_hours import AfterHours
     from gateway.commands import Commands
     from gateway.dead_letters import DeadLetters
     from gateway.events import Events
@@ -186,6 +187,7 @@ def turn_of(
     from gateway.reach import Reach
     from gateway.responder import Responder
     from gateway.staff_desk import StaffDesk
+    from gateway.staff_tasks import StaffTasks
     from gateway.takeover import Takeover
     from gateway.turn import Turn
     from processors.event_processor import EventProcessor
@@ -207,6 +209,8 @@ def turn_of(
     )
     desk = StaffDesk(inbox, client, states)
     responder = Responder(model, processors)
+    tasks = StaffTasks(client, clock) if client else None
+    after_hours = AfterHours(responder, desk, tasks)
     reach = Reach(client) if client else None
     line = senders.get("line")
     members = Members(client, line.member) if client and isinstance(line, LineSender) else None
@@ -232,7 +236,7 @@ def turn_of(
             events,
             *([RateLimit(client)] if client else []),
             Presses(),
-            Takeover(desk, processors, responder),
+            Takeover(desk, processors, responder, after_hours),
             Rating(manager),
             Commands(manager, Forgetting(manager, inbox, client, settings.data_dir)),
         ],

@@ -159,6 +159,9 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: Tokens = Tokens()
     ridden: tuple[str, float] | None = None  # what the message means, told by the model with its answer
     status: int = 0  # of an answer that is a refusal, as HTTP says it: 429
+    sets: dict[str, Any] = {}  # what the session's variables hold once it was said
+    for_staff: str = ""  # why staff are to be asked what was asked here, "" where they are not
+    nearest: str = ""  # of what nothing answered: the shop's own question that is nearest
 
 
 class Target(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

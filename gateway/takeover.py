@@ -9,6 +9,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Any
 
+from gateway.after_hours import AfterHours
 from gateway.command_words import named
 from gateway.described import described
 from gateway.inbox.base import event_of
@@ -37,7 +38,6 @@ from processors.event_processor import EventProcessor
 from processors.models import Band, EventType, iso
 from processors.normalise import normalise
 
-UNTIL, WANTED = "human_until", "human_wanted"  # in the session's variables; the latter: nobody could be told
 CONTEXT_LINES, LINE_CHARACTERS = 6, 300  # of what was said before, for staff
 _LONGEST_WISH = 100  # characters: a longer message wants something else as well
 
@@ -85,8 +85,15 @@ def in_hand(session: ShortTermMemory, now: datetime) -> bool:
 class Takeover:
     """Comes before whatever answers."""
 
-    def __init__(self, desk: StaffDesk, processors: PerTenant[EventProcessor], responder: Responder) -> None:
+    def __init__(
+        self,
+        desk: StaffDesk,
+        processors: PerTenant[EventProcessor],
+        responder: Responder,
+        after_hours: AfterHours,
+    ) -> None:
         self._desk = desk
+        self._after_hours = after_hours
         self._processors = processors
         self._responder = responder
 
@@ -108,7 +115,7 @@ class Takeover:
         # A shop without a staff chat may have written down how else its people can be reached.
         if wish and (moment.tenant.staff or not self._responder.knows(moment.tenant, wish)):
             return await self._asked(moment, held)
-        if moment.tenant.staff is not None and await self._grave(moment):
+        if moment.tenant.staff is not None and moment.tenant.is_open(moment.now) and await self._grave(moment):
             return await self._begin(moment, "staff_complaint", "human_for_complaint")
         return None
 
@@ -122,8 +129,14 @@ class Takeover:
     async def _asked(self, moment: Moment, held: bool) -> Done:
         if held:
             return await self._forward(moment, Answer(text("human_already", moment.language)))
-        opened = moment.tenant.is_open(moment.now)
-        return await self._begin(moment, "staff_asked_for", "human_coming" if opened else "human_when_open")
+        if not moment.tenant.is_open(moment.now):
+            return await self._when_open(moment)
+        return await self._begin(moment, "staff_asked_for", "human_coming")
+
+    async def _when_open(self, moment: Moment) -> Done:
+        """Nobody is there: it is noted for staff, and the bot goes on until one of them writes."""
+        noted = await self._after_hours.note(moment)
+        return Done(Answer(text("human_when_open" if noted else "human_noted", moment.language)), _wanted, silent=False)
 
     async def _begin(self, moment: Moment, why: str, promise: str) -> Done:
         tongue = staff_tongue(moment.tenant)
@@ -139,6 +152,8 @@ class Takeover:
         return Done(Answer(text(promise, moment.language)), _taken(moment), silent=False)
 
     async def _forward(self, moment: Moment, answer: Answer | None) -> Done:
+        if BY_PAGE in moment.session.variables:
+            return Done(answer, silent=False)
         tongue = staff_tongue(moment.tenant)
         if await self._tell(moment, "\n".join([_from(moment, tongue), *_said(moment, tongue)])):
             return Done(answer, silent=False)
@@ -153,8 +168,6 @@ class Takeover:
         return Done(_given_back(moment), _returned, silent=False)
 
     async def _tell(self, moment: Moment, markdown: str) -> bool:
-        if BY_PAGE in moment.session.variables:
-            return Done(answer, silent=False)
         """False: staff can't be told."""
         if not self._desk.reachable(moment.tenant):
             return False
@@ -163,6 +176,10 @@ class Takeover:
 
     def _from_staff(self, moment: Moment) -> Done:
         message, held = moment.last, in_hand(moment.session, moment.now)
+        if TAKE in message.extra:
+            return Done(None, _taken(moment), silent=False)
+        if GIVE_BACK in message.extra and ON_PAGE in message.extra:  # without a word, which on LINE would cost a push
+            return Done(None, _returned, silent=False)
         if GIVE_BACK in message.extra:
             return Done(_given_back(moment), _returned, silent=False) if held else Done(None)
         if UNHEARD in message.extra:
@@ -176,12 +193,10 @@ class Takeover:
         )
 
     async def _answered(self, moment: Moment, arrived: bool) -> None:
-        if TAKE in message.extra:
-            return Done(None, _taken(moment), silent=False)
-        if GIVE_BACK in message.extra and ON_PAGE in message.extra:  # without a word, which on LINE would cost a push
-            return Done(None, _returned, silent=False)
         if not arrived:
             await self._tell(moment, undelivered(moment))
+        else:
+            await self._after_hours.answered(moment)
 
 
 def _given_back(moment: Moment) -> Answer:

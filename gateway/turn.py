@@ -17,6 +17,7 @@ from msgspec import structs
 from config.tenants import Agent, Tenant
 from gateway import record
 from gateway.adapters.base import Sender
+from gateway.after_hours import AfterHours
 from gateway.channel_states import ChannelStates
 from gateway.ending import Ending
 from gateway.errors import InboxUnavailable, SendFault, UnknownTenant
@@ -29,7 +30,7 @@ from gateway.ledger import Ledger
 from gateway.media import Media
 from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
 from gateway.minding import Minded, Minding
-from gateway.moment import Delivery, Done, Moment, Settler, unchanged
+from gateway.moment import Change, Delivery, Done, Moment, Settler, unchanged
 from gateway.names import Names
 from gateway.outbox import ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
@@ -87,6 +88,7 @@ class Turn:
         reach: Reach | None = None,
         names: Names | None = None,
         hooks: Hooks | None = None,
+        after_hours: AfterHours | None = None,
         times: Times = Times(),
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -111,6 +113,7 @@ class Turn:
         self._ending = Ending(inbox, manager, clock)
         self._names = names
         self._hooks = hooks or Hooks(History(manager.transcripts))
+        self._after_hours = after_hours
         self._homes = Homes(inbox, manager)
         self._enable_memory = enable_memory
         self._clock = clock
@@ -193,7 +196,7 @@ class Turn:
             messages = list(attaching.result())
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
-        change = done.change if done else unchanged
+        change = done.change if done else _setting(outbox.answer)
         after = change(session)
         told = {"answer": outbox.answer, "said": written, "event": event, "last": moment.last, "sent_at": sent_at}
         told |= {"state": after.state, "variables": after.variables}
@@ -293,7 +296,11 @@ class Turn:
         thinking = asyncio.create_task(self._think(tenant, target))
         watch = None if moment.hurried else self._senders[last.platform].watch(tenant, target)
         try:
-            answer = await self._responder.answer(replace(question, watch=watch))
+            question = replace(question, watch=watch)
+            if self._after_hours is not None and not tenant.is_open(moment.now):
+                answer = await self._after_hours.answer(moment, question)
+            else:
+                answer = await self._responder.answer(question)
         finally:
             thinking.cancel()
             if watch is not None:
@@ -374,6 +381,13 @@ class Turn:
         except SendFault as error:
             log.warning("no apology: %s", type(error).__name__, extra={"conversation": claim.conversation})
         return outbox
+
+
+def _setting(answer: Answer) -> Change:
+    """What an answer says of the session."""
+    if not answer.sets:
+        return unchanged
+    return lambda session: session.model_copy(update={"variables": {**session.variables, **answer.sets}})
 
 
 def _exchange(moment: Moment, words: str, **known: Any) -> Exchange:

@@ -11,6 +11,7 @@ from gateway.cli.longterm import migrate
 from gateway.cli.mcp import mcp
 from gateway.cli.memory import memory
 from gateway.cli.running import chat, cleanup, doctor, run, serve, worker
+from gateway.cli.tasks import tasks
 from gateway.cli.tenants import tenants
 from gateway.cli.understanding import understanding
 from gateway.cli.webhooks import webhooks
@@ -32,7 +33,7 @@ def cli() -> None:
 
 for command in (
     *(run, serve, worker, chat, cleanup, doctor, migrate, tenants, webhooks, memory, api_keys, understanding),
-    *(dead_letters, mcp),
+    *(dead_letters, tasks, mcp),
 ):
     cli.add_command(command)
 

@@ -112,9 +112,12 @@ class Cleanup:
                 except MemoryFault as error:
                     log.error("retention of media waits: %s", error)
                 if self._pruned.get(shop) != now.date():
-                    self._pruned[shop] = now.date()
-                    aged += await self._manager.longterm.expire(shop, now)
-                    faded += await self._manager.prune_all(shop)
+                    try:
+                        aged += await self._manager.longterm.expire(shop, now)
+                        faded += await self._manager.prune_all(shop)
+                        self._pruned[shop] = now.date()
+                    except MemoryFault as error:
+                        log.error("retention of long-term memory waits: %s", error)
                 await self._list_anew(shop, now)
             for name in sorted(await self._letters.tenants()):  # also of tenants that are gone
                 if tenant in (None, name):
@@ -134,6 +137,10 @@ class Cleanup:
         more."""
         kept = {one.id: one.memory.transcript_retention_days for one in self._tenants.all()}
         present = {status.id for status in self._tenants.status()}
-        kept_of = await self._manager.longterm.tenants()
+        try:
+            kept_of = await self._manager.longterm.tenants()
+        except MemoryFault as error:  # who is gone is found out next time
+            log.error("whose memory is kept can't be read: %s", error)
+            return kept
         gone = await asyncio.to_thread(self._departed.for_good, present, now, kept_of)
         return kept | dict.fromkeys(gone, Memory().transcript_retention_days)

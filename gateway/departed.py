@@ -22,9 +22,9 @@ class Departed:
         self._marks = data / "departed"
 
     def for_good(self, present: Collection[str], now: datetime, elsewhere: Collection[str] = ()) -> list[str]:
-        """The tenants that have data here or `elsewhere`, in a database, and have had no file for a week. `present` names every file that there is,
-        also those that can't be used; with none at all the folder itself may be missing, and nobody counts as gone.
-        Blocks."""
+        """The tenants that have data here or `elsewhere`, in a database, and have had no file for a week. `present`
+        names every file that there is, also those that can't be used; with none at all the folder itself may be
+        missing, and nobody counts as gone. Blocks."""
         if not present:
             return []
         here = {name for home in _HOMES for name in _folders(self._data / home)} | set(elsewhere)

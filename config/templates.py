@@ -1,8 +1,8 @@
 """`extends: base.yaml`: a tenant's file over a template that many share.
 
-Sections are put together field by field, the tenant's own value going before the template's; a list stands instead of
-the template's, but for `faq`: the template's entries follow the tenant's own, except those that ask the same. Nothing
-after a field's colon leaves the template's value in force.
+Sections are put together field by field, the tenant's own value going before the template's. A list stands instead of
+the template's, and so do hours, where a day that is left out means something; but of `faq` the template's entries
+follow the tenant's own, except those that ask the same. Nothing after a field's colon leaves the template's in force.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from config.mistakes import Loc, TenantError, nearest
 from config.yaml_source import Document, decode, parse, read_bytes
 
 EXTENDS = "extends"
+_WHOLE: tuple[Loc, ...] = (("business_hours",), ("holidays",))
 _MOST = 5  # templates above one another
 
 
@@ -94,7 +95,7 @@ class _Put:
         for key, value in base.items():
             here = (*loc, key)
             mine = own.get(key)
-            if isinstance(mine, dict) and isinstance(value, dict):
+            if isinstance(mine, dict) and isinstance(value, dict) and here not in _WHOLE:
                 out[key] = self._section(mine, value, here)
             elif here == ("faq",) and isinstance(mine, list) and isinstance(value, list):
                 out[key] = self._faq(mine, value)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
 
-from gateway.dead_letters import DeadLetters
+from gateway.blocked import Blocked
+from gateway.board import Board
+from gateway.dead_letters import DeadLetters, persons
 from gateway.inbox.base import Inbox
+from gateway.inbox.spool import Spool
 from gateway.linking import forget_links
 from gateway.members import forget_member
+from gateway.messages import InboundMessage
 from gateway.names import forget_name
 from gateway.reach import Reach
 from gateway.staff_desk import forget_customer
+from gateway.undo import Undo
 from gateway.web_log import forget_logs
 from memory.canonical import all_ids
 from memory.errors import LongTermUnavailable
@@ -35,20 +41,27 @@ class Forgetting:
         self._inbox = inbox
         self._redis = client
         self._understanding = data_dir / "understanding"
+        self._spool = Spool(data_dir / "spool")
+        self._blocked = Blocked(data_dir)
 
     async def __call__(self, tenant: str, user: str) -> dict[str, Any]:
-        """The receipt: see MemoryManager.forget, and `dead_letters`, `staff_notes`, `marks`, `links`, `web_logs`,
-        `corrections`.
+        """The receipt: see MemoryManager.forget, and `waiting_messages`, `spool_files`, `dead_letters`, `staff_notes`,
+        `marks`, `links`, `web_logs`, `corrections`, `blocks`.
         Raises MemoryFault and RedisError when a store could not be reached: it must be asked for again."""
-        more = {"dead_letters": 0, "staff_notes": 0, "marks": 0, "links": 0, "corrections": 0}
+        names = ("waiting_messages", "dead_letters", "staff_notes", "marks", "links", "web_logs", "corrections")
+        more = dict.fromkeys(names, 0)
         # First, as long as memory knows every id of theirs.
         ids = frozenset((user, *await all_ids(self._manager.longterm, tenant, user)))
-        folder = understanding_dir(self._understanding, tenant)
+
+        def goes(message: InboundMessage) -> bool:
+            return bool(ids & persons(message))
+
         try:
-            for one in ids:
-                more["corrections"] += await asyncio.to_thread(corrections.forget, folder, one)
+            more |= await asyncio.to_thread(self._in_files, tenant, ids, goes)
         except OSError as error:
-            raise LongTermUnavailable(f"corrections in {folder} can't be reached: {error.strerror or error}") from error
+            raise LongTermUnavailable(f"{error.filename} can't be reached: {error.strerror or error}") from error
+        # Words that wait in somebody's hand just now go with the end of that turn.
+        more["waiting_messages"] = await self._inbox.forget(tenant, goes)
         if self._redis is not None:
             more["dead_letters"] = await DeadLetters(self._redis, self._inbox).forget(tenant, ids)
             more["staff_notes"] = await forget_customer(self._redis, tenant, ids)
@@ -56,6 +69,20 @@ class Forgetting:
             for one in ids:
                 more["marks"] += await forget_name(self._redis, tenant, one)
                 more["marks"] += await forget_member(self._redis, tenant, one)
+            more["marks"] += await Undo(self._redis).forget(tenant, ids)
             more["links"] = await forget_links(self._redis, tenant, ids)
             more["web_logs"] = await forget_logs(self._redis, tenant, ids)
-        return await self._manager.forget(tenant, user) | more
+        receipt = await self._manager.forget(tenant, user) | more
+        if self._redis is not None:  # last: from here on no turn puts them back
+            receipt["marks"] += await Board(self._redis).forget(tenant, ids)
+        return receipt
+
+    def _in_files(self, tenant: str, ids: frozenset[str], goes: Callable[[InboundMessage], bool]) -> Mapping[str, int]:
+        folder = understanding_dir(self._understanding, tenant)
+        blocks = len(ids & self._blocked.of(tenant))
+        self._blocked.unblock(tenant, ids)
+        return {
+            "corrections": sum(corrections.forget(folder, one) for one in ids),
+            "spool_files": self._spool.forget(goes, ids),
+            "blocks": blocks,
+        }

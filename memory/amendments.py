@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from memory.remember import Remember
 from processors.models import MemoryEvent, iso
 
 _TRIES = 50  # saves of one session against other writers
+_SOON = 20  # lines of a conversation
 
 
 class Amendments:
@@ -70,6 +71,29 @@ class Amendments:
             await self._unsay(ref, line)
         return await self._amend(ref, platform_id, amend.removed, None)
 
+    async def unsay(self, ref: ConversationRef, message_ids: Collection[str]) -> None:
+        """Takes out of what the bot said soon after these messages, to whomever, what it repeats of them. Raises
+        MemoryFault."""
+        stored = await self._sessions.load(ref)
+        lines = [*stored.carried, *stored.history] if stored else []
+        lines += [
+            cast("Message", one)
+            for one in await self._transcripts.everything(ref.tenant, ref.user)
+            if (one.get("agent"), one.get("conversation")) == ref[2:]
+        ]
+        gone = [one for one in lines if one.get("message_id") in message_ids]
+        for at, line in enumerate(lines):
+            if line["role"] != "user" or line not in gone:
+                continue
+            for answer in lines[at + 1 : at + 1 + _SOON]:
+                if answer["role"] == "bot" and answer not in gone:
+                    await self._mask(ref, answer, lambda one, said=line["message"]: unsaid.without(one, said))  # type: ignore[misc]
+
+    async def _mask(self, ref: ConversationRef, answer: Message, change: Callable[[Message], Message]) -> None:
+        names: Any = (answer.get("metadata") or {}).get("platform_ids")
+        if names and change(answer) != answer:
+            await self._amend(ref, str(names[0]), change, None)
+
     async def _unsay(self, ref: ConversationRef, line: Message) -> None:
         """Takes out of the bot's answers what they repeat of the line: in the session, and of what was said in an ended
         one."""
@@ -87,9 +111,8 @@ class Amendments:
             said = await self._transcripts.everything(ref.tenant, ref.user)
             lines += [cast("Message", one) for one in said if (one.get("agent"), one.get("conversation")) == ref[2:]]
         for answer in lines:
-            names: Any = (answer.get("metadata") or {}).get("platform_ids")
-            if answer["role"] == "bot" and names and change(answer) != answer:
-                await self._amend(ref, str(names[0]), change, None)
+            if answer["role"] == "bot":
+                await self._mask(ref, answer, change)
 
     async def _amend(
         self, ref: ConversationRef, platform_id: str, change: amend.Change, event: MemoryEvent | None

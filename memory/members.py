@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from memory.amendments import Amendments
 from memory.curation import Curation
 from memory.keys import ConversationRef
 from memory.protocols import LongTerm, Sessions, Transcripts
@@ -38,6 +39,7 @@ class Members:
         remember: Remember,
         talks: Talks,
         curation: Curation,
+        amendments: Amendments,
     ) -> None:
         self._longterm = longterm
         self._sessions = sessions
@@ -45,6 +47,7 @@ class Members:
         self._remember = remember
         self._talks = talks
         self._curation = curation
+        self._amendments = amendments
 
     async def forget(self, tenant: str, ids: Collection[str]) -> dict[str, int]:
         """Removes it from the groups' sessions, transcripts and episodes; how many messages that were, by group."""
@@ -59,6 +62,7 @@ class Members:
                 await self._remember.amend(tenant, group, gone, None, keep_gist=False)
                 await self._curation.retell(tenant, group)
                 for ref, messages in by_conversation.items():
+                    await self._amendments.unsay(ref, messages)
                     await self._talks.remove(ref, messages)
                 done[group] = len(gone)
         return done

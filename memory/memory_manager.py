@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
@@ -25,17 +25,20 @@ from memory.forgotten_people import ForgottenPeople
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.knowing import Knowing
 from memory.knowledge import Knowledge
+from memory.library.library import Library
 from memory.linking import Linking
 from memory.media import MediaFiles
 from memory.members import Members
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.openings import Openings
 from memory.protocols import Analyst, Catalog, EmbeddingsOf, LongTerm, Sessions, Transcripts
+from memory.recall.entry import Entry
 from memory.recall.finder import Finder
 from memory.remember import Remember
 from memory.session import append, kept_for, known_ids, note_event, worth_saving
 from memory.surrogates import without_surrogates
 from memory.talks import Talks
+from memory.unanswered import UnansweredQuestions
 from processors.models import MemoryEvent, iso
 
 if TYPE_CHECKING:
@@ -50,8 +53,8 @@ class MemoryManager(Knowing, Linking):
     """With a configuration alone it makes its own stores and processor (`memory.parts`); each can be given.
 
     `rules` gives a tenant's own rules, `read_session` asks a tenant's language model what a session told; `model` is
-    closed with the manager; `changed` hears tenant and user of each write to the files of long-term memory, in the
-    thread that wrote; `clock` gives aware times. No call about a session raises because Redis or the disk is
+    closed with the manager; `listed` gives a tenant's canned answers for the search; `changed` hears tenant and user of
+    each write to the files of long-term memory, in the thread that wrote; `clock` gives aware times. No call about a session raises because Redis or the disk is
     away: it goes on with a minimal session, and with what could be read.
     """
 
@@ -69,6 +72,7 @@ class MemoryManager(Knowing, Linking):
         model: OpenRouter | None = None,
         changed: Callable[[str, str], None] | None = None,
         embeddings: EmbeddingsOf | None = None,
+        listed: Callable[[str], Sequence[Entry]] = lambda tenant: (),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._config = config
@@ -87,7 +91,9 @@ class MemoryManager(Knowing, Linking):
         self._embeddings = embeddings or parts.MadeEmbeddings(config)
         # A file of vectors beside a database would keep on one machine what was forgotten on another.
         self.finder = Finder(None if config.longterm_url else config.index, self._embeddings.of)
-        self.knowledge = Knowledge(self.longterm, self.finder)
+        self.library = Library(config.knowledge_path, config.index, self.finder, listed)
+        self.unanswered = UnansweredQuestions(config.unanswered)
+        self.knowledge = Knowledge(self.longterm, self.finder, self.library)
         self.archive = Archive(config.archive)
         consolidation = Consolidation(
             self.longterm, self.transcripts, read_session=read_session or parts.make_reader(config, self._model)
@@ -117,7 +123,9 @@ class MemoryManager(Knowing, Linking):
 
     @property
     def _members(self) -> Members:
-        return Members(self.longterm, self.sessions, self.transcripts, self.saving, self.talks, self.curation)
+        return Members(
+            *(self.longterm, self.sessions, self.transcripts, self.saving, self.talks, self.curation, self._amendments)
+        )
 
     async def get_or_create_session_context(
         self,
@@ -293,6 +301,7 @@ class MemoryManager(Knowing, Linking):
                 count("media_files", await self.media.forget(tenant_id, one))
                 count("conversations", await self.conversations.forget(tenant_id, one))
                 count("vectors", await self.finder.drop(tenant_id, [one]))
+                count("unanswered", await asyncio.to_thread(self.unanswered.forget, tenant_id, one))
                 for name, removed in (await self.longterm.forget(tenant_id, one)).items():
                     count(name, removed)
             except LongTermUnavailable as error:
@@ -379,6 +388,7 @@ class MemoryManager(Knowing, Linking):
         await self.saving.flush()
         if self._catalog is not None:
             await self._catalog.close()
+        await self.library.close()
         await self.finder.close()
         await self._embeddings.close()
         await self.longterm.close()

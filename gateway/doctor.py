@@ -20,6 +20,7 @@ from gateway.channel_states import ChannelStates
 from gateway.errors import ChannelBroken, SendFault
 from gateway.ledger import Ledger
 from gateway.processes import use_redis
+from memory.errors import LongTermUnavailable
 
 TIMEOUT = aiohttp.ClientTimeout(total=10, connect=5)
 
@@ -35,7 +36,7 @@ class Finding:
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    findings = [await _redis(settings), _folder(settings.data_dir)]
+    findings = [await _redis(settings), _folder(settings.data_dir), *await _longterm(settings)]
     tenants = Tenants(settings)
     tenants.load()
     findings += _files(settings, tenants)
@@ -62,6 +63,27 @@ async def _redis(settings: Settings) -> Finding:
     if not kept:
         return Finding(False, f"{kind} keeps nothing over a restart", "set `appendonly yes` in its configuration")
     return Finding(True, f"{kind} answers and keeps what it acknowledges")
+
+
+async def _longterm(settings: Settings) -> list[Finding]:
+    if settings.longterm_url is None:
+        return []
+    try:
+        from memory.postgres.database import Database
+    except ImportError:
+        remedy = "install it: pip install 'chat-chat[postgres]'"
+        return [Finding(False, "LONGTERM_URL is set and the PostgreSQL driver is missing", remedy)]
+    database = Database(settings.longterm_url)
+    try:
+        trouble = await database.examine()
+    except LongTermUnavailable as error:
+        return [Finding(False, str(error), "start it, or correct LONGTERM_URL")]
+    finally:
+        await database.close()
+    where = "PostgreSQL at LONGTERM_URL"
+    if trouble:
+        return [Finding(False, f"{where} {trouble}")]
+    return [Finding(True, f"{where} answers and has the tables of this version")]
 
 
 def _folder(path: Path) -> Finding:

@@ -24,7 +24,15 @@ HERE = any(Path("/usr/lib/postgresql").glob("*/bin/postgres")) or shutil.which("
 
 @contextmanager
 def server() -> Iterator[Path]:
-    """The folder of its socket. Skips where PostgreSQL is missing, fails there where CI is set."""
+    """The folder of a server that runs and has our tables."""
+    with place() as folder, started(folder):
+        migrate(url_of(folder))
+        yield folder
+
+
+@contextmanager
+def place() -> Iterator[Path]:
+    """A folder for a server's socket and data. Skips where PostgreSQL is missing, fails there where CI is set."""
     if not HERE:
         if os.environ.get("CI"):
             pytest.fail("PostgreSQL is missing")
@@ -33,9 +41,7 @@ def server() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="cc-pg-", dir="/tmp"))
     folder.chmod(0o755)
     try:
-        with started(folder):
-            migrate(url_of(folder))
-            yield folder
+        yield folder
     finally:
         shutil.rmtree(folder)
 

@@ -22,6 +22,7 @@ NEEDS = "0001"  # the migration that this version can't do without; a later one 
 Connection = AsyncConnection[tuple[Any, ...]]
 
 _PATIENCE = 5.0  # seconds for a connection
+_GLANCE = 0.5  # seconds for a connection while it is away
 _ONE_MOMENT = sql.SQL(" ISOLATION LEVEL REPEATABLE READ READ ONLY")
 _AWAY_FOR = 1.0  # seconds that nobody asks again once it was found away
 
@@ -55,6 +56,23 @@ class Database:
         """A transaction that sees the tenants' names and nothing of theirs."""
         async with self._transaction(sql.SQL("SELECT")) as connection:
             yield connection
+
+    async def examine(self) -> str | None:
+        """What is wrong with what is there, and how to mend it; None: nothing. Raises LongTermUnavailable."""
+        async with self.all_tenants() as db:
+            found = await db.execute("SELECT to_regclass('chat_chat.migrations') IS NOT NULL")
+            if await found.fetchone() != (True,):
+                return "has no tables of ours: run `chat-chat migrate`"
+        async with self.all_tenants() as db:
+            at = await (await db.execute("SELECT coalesce(max(version_num), '') FROM chat_chat.migrations")).fetchone()
+            if at is None or at[0] < NEEDS:
+                return "lacks tables of this version: run `chat-chat migrate`"
+            walled = await (
+                await db.execute("SELECT NOT rolsuper AND NOT rolbypassrls FROM pg_roles WHERE rolname = current_user")
+            ).fetchone()
+            if walled != (True,):
+                return f"is used by a user who sees every tenant's rows: grant it the role {ROLE}, or give another user"
+        return None
 
     async def close(self) -> None:
         pool = self._pools.pop(asyncio.get_running_loop(), None)
@@ -99,7 +117,7 @@ class Database:
         if began < self._away_until:
             raise LongTermUnavailable("PostgreSQL at LONGTERM_URL can't be reached")
         try:
-            return await pool.getconn(self._patience)
+            return await pool.getconn(_GLANCE if self._away_until > self._last_good else self._patience)
         except PoolTimeout:
             if self._last_good < began:  # nobody else got one meanwhile either: it is away, and not only busy
                 self._away_until = time.monotonic() + _AWAY_FOR

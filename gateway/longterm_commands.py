@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
 from config.settings import Settings
+from config.tenants import Tenants
+from gateway import assembly
 from gateway.cli import Failed
+from memory.copying import Copy, Outcome, Whole
+from memory.keys import check_tenant
+from memory.long_term.json_files import JsonFiles
+
+Progress = AbstractContextManager[Callable[[int, int], None]]
+
+_PASSES = 10  # over one tenant; who is still written after these is copied when the writers stand still
 
 
 def migrate(settings: Settings, url: str | None) -> list[str]:
@@ -14,3 +29,72 @@ def migrate(settings: Settings, url: str | None) -> list[str]:
     if where is None:
         raise Failed("LONGTERM_URL is unset: long-term memory is JSON files, which need no migration")
     return [f"taken: {step}" for step in migrate(where)] or ["the database has everything that this version needs"]
+
+
+async def copy(
+    settings: Settings, source: str, target: str, tenant: str | None, anew: bool, progress: Callable[[str], Progress]
+) -> tuple[list[str], bool]:
+    """Lines that tell what came of it, and whether all of it is the same on both sides; `progress` gives a bar."""
+    if source == target:
+        raise Failed("--from and --to are the same")
+    pair = hashlib.sha256(f"{_place(source)} {_place(target)}".encode()).hexdigest()[:16]
+    notes = settings.data_dir / "copied" / f"{pair}.jsonl"
+    lines, whole = [], True
+    async with _store(settings, source) as from_, _store(settings, target) as to:
+        copying = Copy(from_, to, notes, anew=anew)
+        for one in [check_tenant(tenant)] if tenant else await from_.tenants():
+            for number in range(1, _PASSES + 1):
+                with progress(f"{one}, pass {number}") as told:
+                    if not await copying.once(one, told):
+                        break
+            with progress(f"{one}, compared") as told:
+                outcome = await copying.compare(one, told)
+            lines += _told(one, outcome)
+            whole &= outcome.whole
+    if whole:
+        lines.append("All of it is the same on both sides. What is written from now on is copied by the next call.")
+    return lines or ["there is nothing to copy"], whole
+
+
+def _told(tenant: str, outcome: Outcome) -> list[str]:
+    lines = [f"{tenant}: {outcome.people} copied and compared, sha256 {outcome.hash[:16]}"]
+    if outcome.changed:
+        lines.append(f"{tenant}: {outcome.changed} were written meanwhile: stop the workers and call this again")
+    if outcome.missing:
+        lines.append(f"{tenant}: {outcome.missing} are not there any more: call this again with --anew")
+    for kind, users in (
+        ("are there otherwise than they were copied", outcome.different),
+        ("are there alone", outcome.unknown),
+    ):
+        if users:
+            named = ", ".join(user or "the tenant itself" for user in users[:5])
+            lines.append(f"{tenant}: {len(users)} {kind}: {named}{' …' if len(users) > 5 else ''}")
+    return lines
+
+
+def _place(where: str) -> str:
+    return where if where.startswith("postgresql://") else str(Path(where).resolve())
+
+
+@asynccontextmanager
+async def _store(settings: Settings, where: str) -> AsyncIterator[Whole]:
+    """A URL, or a folder of JSON files: what DATA_DIR/longterm is."""
+    now = datetime.now(UTC)
+    tenants = Tenants(settings)
+    tenants.load()
+    rules = assembly.rules_of(tenants, assembly.memory_config(settings, None))
+    if not where.startswith("postgresql://"):
+        if "://" in where:
+            raise Failed(f"{where.partition('://')[0]}:// is not known: give postgresql://… or a folder of JSON files")
+        yield JsonFiles(
+            where, compression=settings.lm_compression, retention=lambda one: rules(one).retention, clock=lambda: now
+        )
+        return
+    from memory.postgres.database import Database
+    from memory.postgres.store import PostgresLongTerm
+
+    store = PostgresLongTerm(Database(where), retention=lambda one: rules(one).retention, cache_entries=0)
+    try:
+        yield store
+    finally:
+        await store.close()

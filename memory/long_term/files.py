@@ -63,6 +63,26 @@ class Files:
                     entry = self._mended(place, tenant, user)
             return document.copy(entry.memory) if entry is not None else None
 
+    def document(self, tenant: str, user: str) -> Document | None:
+        """All that is kept, of whatever version, with nothing left out by retention; None: nothing is."""
+        if self.load(tenant, user) is None:  # which mends a broken file
+            return None
+        place = Place(self._base, tenant, user)
+        with _faults("read", place), file_locks.shared(place.folder, place.name):
+            path = place.mark().file
+            whole = document.parse(place.read(path)[0]) if path else document.empty(tenant, user)
+            return document.merge(whole, journal.read(place.journal).lines, self._clock())
+
+    def put(self, tenant: str, user: str, whole: Document) -> None:
+        """`whole` in the place of all that is kept."""
+        place = Place(self._base, tenant, user)
+        with _faults("written", place), file_locks.exclusive(place.folder, place.name):
+            new = {**document.empty(tenant, user), **whole, "tenant_id": tenant, "user_id": user}
+            place.write(document.dump(new, readable=True), self._compression)
+            place.journal.unlink(missing_ok=True)
+            self._cache.drop((tenant, user))
+            self._noted(tenant, user)
+
     def append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
         place = Place(self._base, tenant, user)
         with _faults("written", place), file_locks.exclusive(place.folder, place.name):

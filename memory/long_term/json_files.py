@@ -20,6 +20,7 @@ from memory import keys
 from memory.errors import LongTermUnavailable
 from memory.long_term.additions import Addition, Lanes, deciding, of_events
 from memory.long_term.cache import Cache
+from memory.long_term.document import Document
 from memory.long_term.files import Files
 from memory.long_term.place import Compression, Place, Seen, seen
 from memory.models import Changes, LongTermMemory
@@ -140,6 +141,20 @@ class JsonFiles:
 
     async def tidy_marks(self, tenant: str) -> None:
         await asyncio.to_thread(self._files.tidy_marks, tenant)
+
+    # -- as a whole, to be copied ------------------------------------------------------------------------------------
+
+    async def stamps(self, tenant: str) -> dict[str, str]:
+        """Of everybody and of the tenant itself, "": the same as long as nothing changed."""
+        everybody = await asyncio.to_thread(self.everybody, tenant)
+        own = await asyncio.to_thread(self.stamp, tenant, _THE_TENANT)
+        return {**({_THE_TENANT: own} if own else {}), **everybody}
+
+    async def document(self, tenant: str, user: str) -> Document | None:
+        return await asyncio.to_thread(self._files.document, tenant, user)
+
+    async def put(self, tenant: str, user: str, whole: Document) -> None:
+        await asyncio.to_thread(self._files.put, tenant, user, whole)
 
     # -- blocking, for threads ---------------------------------------------------------------------------------------
 

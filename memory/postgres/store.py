@@ -20,6 +20,7 @@ from memory.index.rows import milliseconds
 from memory.long_term import document
 from memory.long_term.additions import Addition, Lanes, adds, decided, deciding, of_events
 from memory.long_term.cache import Cache
+from memory.long_term.document import Document
 from memory.long_term.forgotten import KEPT_FOR
 from memory.models import Changes, LongTermMemory
 from memory.postgres import records
@@ -205,6 +206,26 @@ class PostgresLongTerm:
             head = await PersonRows(db, tenant, user).head()
         return str(head.version) if head else ""
 
+    async def stamps(self, tenant: str) -> dict[str, str]:
+        own = await self.stamp(tenant, _THE_TENANT)
+        return {**({_THE_TENANT: own} if own else {}), **await self.everybody(tenant)}
+
+    async def document(self, tenant: str, user: str) -> Document | None:
+        """All that is kept, of whatever version, with nothing left out by retention; None: nothing is."""
+        async with self.database.tenant(tenant, reading=True) as db:
+            person = PersonRows(db, tenant, user)
+            head = await person.head()
+            return (await person.whole(head, self._clock())).document if head else None
+
+    async def put(self, tenant: str, user: str, whole: Document) -> None:
+        """`whole` in the place of all that is kept."""
+        async with self.database.tenant(tenant) as db:
+            person = PersonRows(db, tenant, user)
+            head = await person.locked()
+            before = await person.whole(head, self._clock())
+            await person.replace(head, before, whole, document.view(whole, tenant, user))
+        self._changed(tenant, user)
+
     async def tenants(self) -> list[str]:
         async with self.database.all_tenants() as db:
             found = await db.execute("SELECT tenant FROM chat_chat.tenants ORDER BY tenant")
@@ -294,8 +315,8 @@ class PostgresLongTerm:
         return True
 
     def _rewritten(
-        self, whole: document.Document, before: LongTermMemory, after: LongTermMemory
-    ) -> tuple[document.Document, LongTermMemory]:
+        self, whole: Document, before: LongTermMemory, after: LongTermMemory
+    ) -> tuple[Document, LongTermMemory]:
         new = document.rewritten(whole, before, after, self._clock())
         return new, document.view(new, before.tenant_id, before.user_id)
 

@@ -7,7 +7,7 @@ import click
 from gateway.cli.common import Failed, in_loop
 from gateway.cli.dead_letters import dead_letters
 from gateway.cli.keys import api_keys
-from gateway.cli.longterm import migrate
+from gateway.cli.longterm import longterm, migrate
 from gateway.cli.mcp import mcp
 from gateway.cli.memory import memory
 from gateway.cli.running import chat, cleanup, doctor, run, serve, worker
@@ -32,7 +32,7 @@ def cli() -> None:
 
 
 for command in (
-    *(run, serve, worker, chat, cleanup, doctor, migrate, tenants, webhooks, memory, api_keys, understanding),
+    *(run, serve, worker, chat, cleanup, doctor, migrate, longterm, tenants, webhooks, memory, api_keys, understanding),
     *(dead_letters, tasks, mcp),
 ):
     cli.add_command(command)

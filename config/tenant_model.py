@@ -136,6 +136,8 @@ class Agent(_Model):
     """A speech model, such as `openai/whisper-1`: voice messages are read out to it at llm.base_url. Left out: they are
     kept, but not understood."""
     temperature: float | None = Field(default=None, ge=0, le=2)
+    max_answer_tokens: int | None = Field(default=None, ge=1)
+    """The longest answer; what a model thinks counts too. Left out: as long as the model likes."""
     model_size: float | None = Field(default=None, gt=0)
     """Billions of parameters, where the model's name does not tell: a small model is told less at once."""
     context_window: int | None = Field(default=None, ge=1024)
@@ -154,6 +156,11 @@ class LLM(_Model):
     base_url: Address = "https://openrouter.ai/api/v1"
     fallback_models: tuple[Words, ...] = ()
     daily_budget_usd: float | None = Field(default=None, ge=0)
+    """US dollars a day of the shop's time zone. At a limit the shop's own answers and rules go on; staff are told."""
+    monthly_budget_usd: float | None = Field(default=None, ge=0)
+    daily_tokens: int | None = Field(default=None, ge=0)
+    """Tokens, read and written."""
+    monthly_tokens: int | None = Field(default=None, ge=0)
     timeout: float = Field(default=30.0, gt=0, le=600)
     """Seconds for a whole call, retries included."""
 
@@ -209,6 +216,21 @@ class Behaviour(_Model):
         return self
 
 
+PersonalData = Literal["thai_id", "card", "phone", "bank_account", "email"]
+
+
+class Privacy(_Model):
+    """What is kept from the language model, and what is not written down at all."""
+
+    withhold: Annotated[tuple[PersonalData, ...], OneOrMany] = ()
+    """The language model is told a name such as [phone_1] in place of these; its answer has them again. What stands in
+    pictures or is spoken can't be withheld."""
+    mask: Annotated[tuple[PersonalData, ...], OneOrMany] = ()
+    """Kept as [phone] and the like: in the history, transcripts, events and facts. The turn itself still knows them."""
+    notice: Text | None = None
+    """Said once, before the first answer to somebody new: what is kept and why, and how to have it deleted."""
+
+
 class Staff(_Model):
     """Where the shop's own people are told of what needs them."""
 
@@ -234,6 +256,8 @@ class Replies(_Model):
 
     welcome: Text | None = None
     fallback: Text | None = None
+    unanswered: Text | None = None
+    """For a question that nothing here answers, once staff are asked; left out: `fallback`."""
     error: Text | None = None
     out_of_hours: Text | None = None
 
@@ -293,6 +317,7 @@ class TenantFile(_Model):
     understanding: Understanding = Understanding()
     memory: Memory = Memory()
     behaviour: Behaviour = Behaviour()
+    privacy: Privacy = Privacy()
     staff: Staff | None = None
     commands: Annotated[dict[CommandName, CommandWord], AfterValidator(_apart)] = Field(default_factory=dict)
     """Another name for a command, or false: switched off."""
@@ -363,6 +388,8 @@ class Tenant(TenantFile):
         """A canned reply in the customer's language: the shop's own, else the built-in one."""
         wanted = self.speaks(language)
         own: Text | None = getattr(self.replies, name)
+        if name == "unanswered" and own is None:
+            own = self.replies.fallback
         text = (own.en if wanted == "en" else own.th) if own else None
         return text or BUILT_IN[name].within(wanted)
 

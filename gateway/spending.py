@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 
 from memory import keys
 from processors.llm import PURPOSES, Access, Usage
+from processors.prices import Prices
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +48,9 @@ class Month:
 class Spending:
     """One process's counts since they were last written."""
 
-    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC), prices: Prices | None = None) -> None:
         self._clock = clock
+        self._prices = prices or Prices()
         self._counts: dict[str, Counter[Field]] = {}  # by tenant and month: one key of Redis
 
     def used(self, access: Access, model: str, usage: Usage) -> None:
@@ -59,7 +61,7 @@ class Spending:
         counts["calls", purpose] += 1
         counts["in", purpose] += usage.prompt_tokens
         counts["out", purpose] += usage.completion_tokens
-        counts["cost", purpose] += round((usage.cost or 0.0) * NANO)
+        counts["cost", purpose] += round((self._prices.cost(model, usage) or 0.0) * NANO)
 
     def understood(self, tenant: str, way: str) -> None:
         """One message became an event."""

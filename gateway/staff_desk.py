@@ -7,6 +7,7 @@ so both keep their order, are sent once, survive a crash and keep to the platfor
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection
 from typing import Any
 
@@ -101,11 +102,27 @@ class StaffDesk:
         extra = {"about": msgspec.to_builtins(about)}
         await self._put(moment, _at(moment.tenant, staff), Kind.NOTICE, f"notice:{event}", markdown, extra)
 
+    async def budget_spent(self, tenant: Tenant, span: str, period: str) -> None:
+        """Tells staff that the language model's budget of a `day` or `month` is used up; of the same period once."""
+        if tenant.staff is None or not self.reachable(tenant):
+            return
+        notice = InboundMessage(
+            tenant=tenant.id,
+            event_id=f"budget:{span}:{period}",
+            kind=Kind.NOTICE,
+            text=text(f"budget_{span}", staff_tongue(tenant)),
+            received_at=time.time(),
+            **msgspec.structs.asdict(_at(tenant, tenant.staff)),
+        )
+        await self._inbox.put([(notice, Policy(max_attempts=tenant.behaviour.max_attempts))])
+
     # -- the staff chat's conversation ---------------------------------------------------------------------------------
 
     async def _told(self, moment: Moment, delivery: Delivery) -> None:
         """Which customer each message in the staff chat is about. One that never arrived is told to the customer."""
         message = moment.last
+        if "about" not in message.extra:  # about nobody: there is nothing to reply to
+            return
         about = msgspec.convert(message.extra["about"], Customer)
         if not delivery.arrived:
             log.error("staff were not told", extra={"tenant": message.tenant, "channel": message.channel})

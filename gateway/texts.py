@@ -190,6 +190,12 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "ขอบคุณที่บอกกันนะคะ เราจดไว้ให้ทางร้านแล้วค่ะ",
         "en": "Thank you for telling us! I've noted it for the shop.",
     },
+    "page": {"th": "หน้า {number}", "en": "p. {number}"},
+    "sources": {"th": "ที่มา:", "en": "Source:"},
+    "staff_unknown_question": {
+        "th": "ลูกค้าถามเรื่องที่ร้านยังไม่ได้เขียนคำตอบไว้",
+        "en": "A customer asks what nothing of yours answers",
+    },
     "did_you_mean": {
         "th": "ขอถามให้แน่ใจนะคะ หมายถึงเรื่องนี้หรือเปล่าคะ",
         "en": "I'm not sure I understood. Did you mean:",
@@ -261,6 +267,14 @@ TEXTS: dict[str, dict[Tongue, str]] = {
     "staff_after_hours": {
         "th": "ลูกค้าทักมานอกเวลาทำการ รอคำตอบเมื่อร้านเปิดค่ะ",
         "en": "A customer wrote while the shop was closed and waits for an answer.",
+    },
+    "budget_day": {
+        "th": "งบของบอตสำหรับวันนี้ใช้ครบแล้วค่ะ ถึงพรุ่งนี้บอตจะตอบด้วยคำตอบสำเร็จรูปของร้านเท่านั้น",
+        "en": "The bot's budget for today is used up. Until tomorrow it answers from the shop's own answers alone.",
+    },
+    "budget_month": {
+        "th": "งบของบอตสำหรับเดือนนี้ใช้ครบแล้วค่ะ ถึงสิ้นเดือนบอตจะตอบด้วยคำตอบสำเร็จรูปของร้านเท่านั้น",
+        "en": "The bot's budget for this month is used up. Until it ends it answers from the shop's own answers alone.",
     },
     "staff_from": {"th": "จาก", "en": "From"},
     "staff_customer": {"th": "ลูกค้า", "en": "Customer"},

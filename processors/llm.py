@@ -6,12 +6,13 @@ LLMError
 ├── LLMRejected        this request will not work as it stands: 400, 404, 413, moderation
 ├── LLMUnauthorized    401 or 403: the key is wrong, revoked or spent
 ├── LLMOutOfCredit     402: credits used up
+├── LLMOverBudget      the tenant's own limit of money or tokens is reached: nothing was sent
 └── LLMBadAnswer       an answer came, but it can't be used: empty, not of the schema (`text` holds what came)
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -46,6 +47,10 @@ class LLMOutOfCredit(LLMError):
     """The account has no credit left for this request."""
 
 
+class LLMOverBudget(LLMError):
+    """The tenant's budget does not allow this request."""
+
+
 class LLMBadAnswer(LLMError):
     """The language model answered with something that can't be used."""
 
@@ -55,6 +60,16 @@ class LLMBadAnswer(LLMError):
 
 
 PURPOSES = ("answer", "classify", "remember", "rewrite")  # what a language model is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as reported; `cost` in US dollars, None where the endpoint does not say."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,7 @@ class Access:
     timeout: float = 30.0  # seconds for the whole call, retries included
     tenant: str = ""  # on whose account it is counted; "": on nobody's
     purpose: str = "answer"  # one of PURPOSES
+    on_usage: Callable[[str, Usage], None] | None = field(default=None, compare=False)  # hears of this call's answers
 
     def __repr__(self) -> str:
         return f"Access(base_url={self.base_url!r}, model={self.model!r}, api_key={'set' if self.api_key else None})"
@@ -85,16 +101,6 @@ class ChatRequest:
     session_id: str | None = None  # sticky routing: keeps a provider's prompt cache warm
     tools: Sequence[Mapping[str, Any]] = ()  # OpenAI's tool objects
     tool_choice: str | None = None  # `none`: the tools were used, now an answer
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens as reported; `cost` in US dollars, None where the endpoint does not say."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,8 +262,11 @@ class OpenRouter:
             int(details.get("cached_tokens") or 0) if isinstance(details, Mapping) else 0,
             float(cost) if isinstance(cost, int | float) else None,
         )
+        model = str(answer.get("model") or access.model)
         if self._on_usage is not None:
-            self._on_usage(access, str(answer.get("model") or access.model), usage)
+            self._on_usage(access, model, usage)
+        if access.on_usage is not None:
+            access.on_usage(model, usage)
         return usage
 
 

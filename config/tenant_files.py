@@ -28,6 +28,7 @@ class Reading:
     tenant: Tenant | None = None
     mistakes: tuple[Mistake, ...] = ()
     depends: set[Path] = field(default_factory=set)  # templates, secrets, instructions; missing ones too
+    ended: bool = True  # with a line's end: a file that is still being written seldom does
     document: Document | None = None  # where in the file each part stands
     secrets: dict[str, Found] = field(default_factory=dict)  # those that were found, by their names
     missing: set[str] = field(default_factory=set)  # the names of those that were not
@@ -46,7 +47,9 @@ def read_tenant(file: Path, settings: Settings) -> Reading:
     reading = Reading(file)
     try:
         check_file_name(file)
-        document = parse(file, decode(file, read_bytes(file)))
+        raw = read_bytes(file)
+        reading.ended = raw.endswith(b"\n")
+        document = parse(file, decode(file, raw))
         reading.document = document = extended(document, settings.config_dir, reading.depends)
         reading.tenant = _Build(document, settings, reading).tenant()
     except TenantError as error:

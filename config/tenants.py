@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +16,10 @@ from typing import Literal
 
 from watchfiles import awatch
 
+from config.differences import differences
 from config.mistakes import Mistake, TenantError
 from config.settings import Settings
+from config.stamps import SETTLED, Stamp, changed, stamp_of, unsettled
 from config.tenant_files import Reading, load_tenant, paths_of, read_tenant, tokens
 from config.tenant_model import (
     LLM,
@@ -65,12 +67,9 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-POLL = 1.5  # seconds between looks at the files where the file system tells of no change
-_SETTLED = 1.0  # seconds: a younger change may be half written, or half of a rename
-_RACY = 2.0  # seconds: a file that was changed this shortly before it was read may have changed again in the same tick
+POLL = 1.0  # seconds between looks at the files where the file system tells of no change
 
 Callback = Callable[[str, Tenant | None, Tenant | None], None]
-_Stamp = tuple[int, int, int, int] | None  # mtime and ctime in ns, size, inode; None: there is no such file
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class _Entry:
     file: Path
     tenant: Tenant | None = None
     mistakes: tuple[Mistake, ...] = ()
-    stamps: dict[Path, _Stamp] = field(default_factory=dict)
+    stamps: dict[Path, Stamp] = field(default_factory=dict)
     read_at: float = 0.0
     refused: bool = False  # because of another tenant's channel: looked at again whenever anything changes
     missing_since: float | None = None
@@ -102,15 +101,16 @@ class _Scan:
     """What one look at the files found; applied in one step on the event loop."""
 
     present: list[Path]
-    readings: list[tuple[Reading, dict[Path, _Stamp], float]]
+    readings: list[tuple[Reading, dict[Path, Stamp], float]]
     directory: OSError | None = None
 
 
 class Tenants:
     """All tenants of `CONFIG_DIR/tenants`. Reads are plain lookups; files are read by `load` and `watch` alone."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
+        self._clock = clock  # as the file system's
         self._directory = settings.config_dir / "tenants"
         self._entries: dict[Path, _Entry] = {}
         self._serving: dict[str, Tenant] = {}
@@ -179,13 +179,13 @@ class Tenants:
         readings = []
         for file in present:
             entry = self._entries.get(file)
-            if entry is not None and not entry.refused and not _changed(entry):
+            if entry is not None and not entry.refused and not changed(entry.stamps, entry.read_at):
                 continue
-            now = time.time()
+            now = self._clock()
             # Stamps are taken before the reading: what changes in between is seen as a change the next time.
-            known = {path: _stamp(path) for path in (file, *(entry.stamps if entry else ()))}
+            known = {path: stamp_of(path) for path in (file, *(entry.stamps if entry else ()))}
             reading = read_tenant(file, self._settings)
-            stamps = {path: known[path] if path in known else _stamp(path) for path in (file, *reading.depends)}
+            stamps = {path: known[path] if path in known else stamp_of(path) for path in (file, *reading.depends)}
             readings.append((reading, stamps, now))
         return _Scan(present, readings)
 
@@ -193,17 +193,41 @@ class Tenants:
         if scan.directory is not None and not self._directory_failed:
             log.error("%s can't be read (%s): tenants stay as they were", self._directory, scan.directory.strerror)
         self._directory_failed = scan.directory is not None
+        self._move_renamed(scan)
         self._drop_missing(set(scan.present), initial=initial)
         for reading, stamps, now in scan.readings:
             entry = self._entries.get(reading.file)
             if entry is None:
                 entry = self._entries[reading.file] = _Entry(reading.file)
             entry.stamps, entry.read_at = stamps, now
-            # Right after a change a file may be half written; the next look comes soon, and sees it whole.
-            if reading.tenant is None and not initial and any(_young(stamp, now) for stamp in stamps.values()):
+            # Right after a change a file may be half written, and good all the same; the next look comes soon.
+            if not initial and unsettled(stamps, reading.file, reading.ended, now):
                 entry.read_at = 0.0
                 continue
             self._take(entry, reading)
+
+    def _move_renamed(self, scan: _Scan) -> None:
+        """A file under a new name is another tenant. The old one goes at once: both have the same channels."""
+        present = set(scan.present)
+        new = {
+            stamp[3]: reading.file
+            for reading, stamps, _ in scan.readings
+            if (stamp := stamps[reading.file]) and reading.file not in self._entries
+        }
+        for file, entry in list(self._entries.items()):
+            stamp = entry.stamps.get(file)
+            if file in present or stamp is None or stamp[3] not in new:
+                continue
+            old, to = file.stem, new[stamp[3]].stem
+            log.warning(
+                "tenant %s: its file was renamed to %s, so it is tenant %s from now on, with other webhook addresses. "
+                "What is remembered stays with %s: rename it back, or take it along with `chat-chat tenants export %s` "
+                "and `import --as %s`",
+                *(old, new[stamp[3]].name, to, old, old, to),
+            )
+            del self._entries[file]
+            if entry.tenant is not None:
+                self._serve(old, None)
 
     def _drop_missing(self, present: set[Path], *, initial: bool) -> None:
         now = time.monotonic()
@@ -213,10 +237,10 @@ class Tenants:
                 continue
             # Some editors rename the old file away before they write the new one.
             entry.missing_since = entry.missing_since or now
-            if initial or now - entry.missing_since >= _SETTLED:
+            if initial or now - entry.missing_since >= SETTLED:
                 del self._entries[file]
                 if entry.tenant is not None:
-                    log.info("tenant %s: its file is gone, it is no longer served", entry.tenant.id)
+                    log.info("tenant %s: its file is gone, its channels stop; its memory stays", entry.tenant.id)
                     self._serve(entry.tenant.id, None)
 
     def _take(self, entry: _Entry, reading: Reading) -> None:
@@ -232,8 +256,11 @@ class Tenants:
             entry.mistakes = mistakes
             return
         mended, entry.mistakes = bool(entry.mistakes), ()
-        if reading.tenant != entry.tenant or mended:
+        if entry.tenant is None or mended:
             log.info("tenant %s: loaded from %s", entry.file.stem, entry.file)
+        if entry.tenant is not None and reading.tenant is not None and reading.tenant != entry.tenant:
+            changed = ", ".join(differences(entry.tenant, reading.tenant))
+            log.info("tenant %s: changed in %s: %s", entry.file.stem, entry.file, changed)
         entry.tenant = reading.tenant
         self._serve(entry.file.stem, reading.tenant)
 
@@ -267,21 +294,3 @@ def _status(entry: _Entry) -> TenantStatus:
         state = "stale" if entry.tenant else "error"
     channels = {name: channel.platform for name, channel in entry.tenant.channels.items()} if entry.tenant else {}
     return TenantStatus(entry.file.stem, entry.file, state, entry.mistakes, channels)
-
-
-def _changed(entry: _Entry) -> bool:
-    racy = (entry.read_at - _RACY) * 1e9
-    stamps: Iterable[tuple[Path, _Stamp]] = entry.stamps.items()
-    return any(_stamp(path) != stamp or (stamp is not None and stamp[0] >= racy) for path, stamp in stamps)
-
-
-def _young(stamp: _Stamp, now: float) -> bool:
-    return stamp is not None and 0 <= now - stamp[0] / 1e9 < _SETTLED
-
-
-def _stamp(path: Path) -> _Stamp:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

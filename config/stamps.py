@@ -1,0 +1,38 @@
+"""Whether a file changed, and whether it may still be changing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+SETTLED = 1.0  # seconds: a younger change may be half written, or half of a rename
+_UNENDED = 3.0  # seconds: the same where a file does not end with a line's end, as one does that comes over a slow line
+_RACY = 2.0  # seconds: a file that was changed this shortly before it was read may have changed again in the same tick
+
+Stamp = tuple[int, int, int, int] | None  # mtime and ctime in ns, size, inode; None: there is no such file
+
+
+def stamp_of(path: Path) -> Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def changed(stamps: Mapping[Path, Stamp], read_at: float) -> bool:
+    """Whether any of the files changed since they were read; True where that can't be told yet."""
+    racy = (read_at - _RACY) * 1e9
+    return any(stamp_of(path) != stamp or (stamp is not None and stamp[0] >= racy) for path, stamp in stamps.items())
+
+
+def unsettled(stamps: Mapping[Path, Stamp], main: Path, ended: bool, now: float) -> bool:
+    """Whether any of the files is so young that more of it may come; `ended`: `main` ends with a line's end."""
+    return any(_young(stamp, now, SETTLED) for stamp in stamps.values()) or (
+        not ended and _young(stamps[main], now, _UNENDED)
+    )
+
+
+def _young(stamp: Stamp, now: float, age: float) -> bool:
+    # What a copy gives a file is the original's time; its own is the time of the last change to the inode.
+    return stamp is not None and 0 <= now - max(stamp[0], stamp[1]) / 1e9 < age

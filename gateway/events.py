@@ -26,6 +26,7 @@ from memory.memory_manager import MemoryManager
 from memory.session import worth_saving
 from processors.event_processor import EventProcessor
 from processors.models import MemoryEvent
+from processors.pii import masked
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +122,7 @@ class Events:
         line = await self._manager.said(ref, amendment.message_id)
         if line is None or line.get("message_id") == event_of(edited):
             return False
-        words = described(as_message(edited))
+        words = masked(described(as_message(edited)), tenant.privacy.mask)
         event: MemoryEvent | None = None
         if words and "message_id" in line:
             event = await self._processors.of(tenant).analyze_message(words, event_id=line["message_id"], ask=False)

@@ -103,7 +103,7 @@ class Minding:
             procedures=fitting[:MOST_PROCEDURES],
             user_context=in_words(memory, own, last) if memory else "",
             used=[one for one in known if one.id in fitting_facts],
-            tools=MemoryTools(self._manager, ref, source),
+            tools=MemoryTools(self._manager, ref, source, mask=moment.tenant.privacy.mask),
         )
 
     def after(self, moment: Moment, minded: Minded, *, answered: bool) -> None:

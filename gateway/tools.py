@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ from processors.llm import (
     ToolCall,
     Usage,
 )
+from processors.pii import Kind, masked, masked_within
 
 CUT = "cut"  # a finish reason of ours: nobody was there any more to hear the rest
 _MOST_CALLS = 8  # of one round; what a model asks for beyond that is not done
@@ -94,12 +95,19 @@ class MemoryTools:
     specifications = SPECIFICATIONS
 
     def __init__(
-        self, manager: MemoryManager, ref: ConversationRef, source: str | None, *, min_confidence: float = 0.5
+        self,
+        manager: MemoryManager,
+        ref: ConversationRef,
+        source: str | None,
+        *,
+        min_confidence: float = 0.5,
+        mask: Collection[Kind] = (),
     ) -> None:
         self._manager = manager
         self._ref = ref
         self._source = source
         self._min_confidence = min_confidence
+        self._mask = mask  # what is not written down
 
     async def call(self, call: ToolCall) -> str:
         known = {spec["function"]["name"]: spec["function"]["parameters"] for spec in SPECIFICATIONS}
@@ -144,8 +152,8 @@ class MemoryTools:
         return await self._manager.remember_in_words(
             tenant,
             user,
-            str(given["key"]),
-            given["value"],
+            masked(str(given["key"]), self._mask),
+            masked_within(given["value"], self._mask),
             fact_type=str(given.get("type") or FactType.FACT),
             overwrite=given.get("overwrite") is not False,
             source=self._source,

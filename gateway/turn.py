@@ -36,6 +36,8 @@ from gateway.outbox import ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
 from gateway.patience import CarryOn, Expired, Holder, Park, Patience, Times
 from gateway.per_tenant import PerTenant
+from gateway.privacy import Notices, kept_event, kept_lines
+from gateway.personal import personal
 from gateway.reach import Reach
 from gateway.responder import Question, Responder, access_of
 from gateway.riding import Ridden
@@ -112,6 +114,7 @@ class Turn:
         self._minding = Minding(manager)
         self._ending = Ending(inbox, manager, clock)
         self._names = names
+        self._notices = Notices(manager)
         self._hooks = hooks or Hooks(History(manager.transcripts))
         self._after_hours = after_hours
         self._homes = Homes(inbox, manager)
@@ -160,7 +163,9 @@ class Turn:
                         if done
                         else await self._patience.during(claim, moment, outbox, partial(self._answer, attaching, rides))
                     )
-                    outbox = self._patience.pack(moment, outbox, answer or Answer(""))
+                    if answer is not None and remembers and not off_record:
+                        answer = await self._notices.before(moment, answer)
+                    outbox = self._patience.pack(moment, outbox, personal(moment, answer or Answer("")))
                     ridden.set_result(outbox.answer.ridden)
                     outbox.flying = moment.last.extra.get(BEGUN) is True  # as an older version noted it
                 match await self._patience.step(claim, tenant, outbox):
@@ -185,6 +190,7 @@ class Turn:
             if not ridden.done():
                 ridden.set_result(outbox.answer.ridden)
             event = await self._event(claim, moment, classifying, outbox)
+            event = kept_event(event, tenant.privacy.mask)
             await acknowledging
         finally:
             for task in (attaching, rides, classifying, acknowledging):
@@ -195,6 +201,7 @@ class Turn:
         if attaching.done() and not attaching.cancelled():
             messages = list(attaching.result())
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
+        said = kept_lines(said, tenant.privacy.mask)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
         change = done.change if done else _setting(outbox.answer)
         after = change(session)

@@ -42,7 +42,7 @@ class Whole(Protocol):
 
 
 class Copied(NamedTuple):
-    stamp: str  # in the source
+    stamp: str  # in the source, hashed
     hash: str  # of what was copied
 
 
@@ -75,11 +75,14 @@ class Copy:
         if anew:
             notes.unlink(missing_ok=True)
         self._done = _read(notes)
+        if notes.exists() and not notes.read_bytes().endswith(b"\n"):
+            with notes.open("ab") as file:
+                file.write(b"\n")  # ends a line that was broken off
 
     async def once(self, tenant: str, progress: Progress) -> int:
         """Copies whoever changed since they were copied; how many that were. `progress` is told how many of how many
         are done. Raises LongTermUnavailable; what was copied by then stays so."""
-        stamps, copied = await self._source.stamps(tenant), self._done.get(tenant, {})
+        stamps, copied = await _stamps(self._source, tenant), self._done.get(tenant, {})
         due = [user for user, stamp in stamps.items() if self._stamp(tenant, user) != stamp]
         if copied.keys() - {_key(tenant, user) for user in stamps}:
             there = await self._target.stamps(tenant)
@@ -120,7 +123,7 @@ class Copy:
                 outcome.people += 1
                 all_of_them.update(known.hash.encode())
         progress(len(target), len(target))
-        now = await self._source.stamps(tenant)
+        now = await _stamps(self._source, tenant)
         outcome.changed = sum(self._stamp(tenant, user) != stamp for user, stamp in now.items())
         outcome.changed += len(copied.keys() - {_key(tenant, user) for user in now})
         outcome.missing = len(copied.keys() - {_key(tenant, user) for user in target})
@@ -155,9 +158,10 @@ class Copy:
 
 
 def hash_of(whole: Document) -> str:
-    """SHA-256 of what is kept, however a store orders it: without the view that is made of it."""
-    rest = {name: value for name, value in whole.items() if name not in ("attributes", "events", *RECORDS)}
-    found = hashlib.sha256(_plain(rest))
+    """SHA-256 of what is kept, however a store orders it: without the view that is made of it, and whose it is."""
+    elsewhere = ("tenant_id", "user_id", "attributes", "events", *RECORDS)
+    rest = {name: value for name, value in whole.items() if name not in elsewhere}
+    found = hashlib.sha256(_plain({"history_summary": "", **rest}))
     for kind in ("events", *RECORDS):
         for record in sorted(map(_plain, whole.get(kind, ()))):
             found.update(b"\n" + kind.encode() + record)
@@ -167,6 +171,12 @@ def hash_of(whole: Document) -> str:
 def _plain(value: object) -> bytes:
     """As JSON in one form, as it comes back from any store."""
     return json.dumps(orjson.loads(dump(value)), sort_keys=True).encode()
+
+
+async def _stamps(store: Whole, tenant: str) -> dict[str, str]:
+    """A stamp may name the file, and so the person."""
+    found = await store.stamps(tenant)
+    return {user: hashlib.sha256(stamp.encode("utf-8", "surrogatepass")).hexdigest() for user, stamp in found.items()}
 
 
 def _key(tenant: str, user: str) -> str:

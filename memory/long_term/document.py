@@ -150,10 +150,10 @@ def with_attributes(known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any
 def trim(document: Document, now: datetime, rules: Retention) -> int:
     """Applies retention in place; the number of events removed. What has no readable time counts as oldest."""
     before = len(document["events"])
-    document["events"] = keep(document["events"], _when, now, rules)
+    document["events"] = keep(document["events"], when, now, rules)
     if document.get("episodes"):
         told = Retention(MAX_EPISODES, rules.days)
-        document["episodes"] = keep(document["episodes"], _ended, now, told)
+        document["episodes"] = keep(document["episodes"], ended, now, told)
     return before - len(document["events"])
 
 
@@ -222,7 +222,7 @@ def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory,
         elif name in wanted:
             events.append(raw if wanted[name] == known[name] else plain(wanted[name]))
     events += [plain(event) for name, event in wanted.items() if name not in known]
-    events.sort(key=_when)
+    events.sort(key=when)
     out = {**document, "events": events, "history_summary": after.history_summary}
     facts = after.facts
     if after.attributes != before.attributes and facts == before.facts:
@@ -321,11 +321,11 @@ def _is(model: type[BaseModel], value: Any) -> bool:
     return True
 
 
-def _ended(episode: Any) -> datetime:
-    return _when({"timestamp": episode.get("ended_at")} if isinstance(episode, dict) else None)
+def ended(episode: Any) -> datetime:
+    return when({"timestamp": episode.get("ended_at")} if isinstance(episode, dict) else None)
 
 
-def _when(event: Any) -> datetime:
+def when(event: Any) -> datetime:
     try:
         moment = datetime.fromisoformat(event["timestamp"])
     except (KeyError, TypeError, ValueError):

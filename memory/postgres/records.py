@@ -27,13 +27,6 @@ MODELS: dict[Kind, type[BaseModel]] = {
     "events": MemoryEvent, "facts": Fact, "episodes": Episode, "procedures": Procedure,
 }  # fmt: skip
 
-# Of what this version can't understand: it is kept, and stands in no list.
-_UNKNOWN: dict[Kind, tuple[Any, ...]] = {
-    "events": (0, 0, 0.0, ""),
-    "facts": (0, 0.0, 0, 0, 0, "", "", "", None),
-    "episodes": (0, "", None),
-    "procedures": (0, 0, ""),
-}
 _OWN = {*KINDS, "attributes", "tenant_id", "user_id"}  # fields of a document that stand elsewhere
 
 
@@ -56,7 +49,7 @@ def row(kind: Kind, raw: Any, spare: str) -> Row:
     try:
         model = MODELS[kind].model_validate(raw)
     except ValidationError:
-        return Row(name, (False, *([None] if kind == "facts" else []), *_UNKNOWN[kind], "", record), 0)
+        return Row(name, (False, *([None] if kind == "facts" else []), *_unknown(kind, raw), "", record), 0)
     listed, fades = True, []
     if isinstance(model, MemoryEvent):
         made = rows.event_row(model, name)
@@ -72,6 +65,15 @@ def row(kind: Kind, raw: Any, spare: str) -> Row:
     values = (clean(one) if isinstance(one, str) else one for one in made.values)
     time = made.values[schema.OF[kind].columns.index(schema.OF[kind].time)]
     return Row(name, (listed, *fades, *values, clean(made.words), record), time if listed else 0)
+
+
+def _unknown(kind: Kind, raw: Any) -> tuple[Any, ...]:
+    """Of what this version can't understand: it is kept as long as others, and stands in no list."""
+    if kind == "events":
+        return (rows.milliseconds(document.when(raw)), 0, 0.0, "")
+    if kind == "episodes":
+        return (rows.milliseconds(document.ended(raw)), "", None)
+    return (0, 0.0, 0, 0, 0, "", "", "", None) if kind == "facts" else (0, 0, "")
 
 
 def shown(kind: Kind, raw: Any, name: str) -> bytes:

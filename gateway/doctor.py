@@ -13,6 +13,7 @@ import aiohttp
 from redis.exceptions import RedisError
 
 from config.settings import Settings
+from config.tenant_files import read_tenant
 from config.tenants import LineChannel, TelegramChannel, Tenant, Tenants
 from gateway import assembly
 from gateway.adapters.line_tokens import LineTokens
@@ -39,9 +40,9 @@ async def examine(settings: Settings) -> list[Finding]:
     findings = [await _redis(settings), _folder(settings.data_dir), *await _longterm(settings)]
     tenants = Tenants(settings)
     tenants.load()
-    findings += _files(settings, tenants)
+    findings += _files(settings, tenants) + _secrets(settings, tenants)
     async with aiohttp.ClientSession(timeout=TIMEOUT) as http:
-        findings.append(await _model(settings, http))
+        findings += [finding async for finding in _models(settings, tenants, http)]
         for tenant in tenants.all():
             findings += [finding async for finding in _channels(settings, tenant, http)]
     findings += [finding async for finding in _states(settings, tenants)]
@@ -112,16 +113,46 @@ def _files(settings: Settings, tenants: Tenants) -> list[Finding]:
     ]
 
 
-async def _model(settings: Settings, http: aiohttp.ClientSession) -> Finding:
-    if not settings.openrouter_api_key:
-        return Finding(True, "no LLM key", "FAQ and rules answer; OPENROUTER_API_KEY brings the model in")
-    headers = {"Authorization": f"Bearer {settings.openrouter_api_key}"}
-    status = await _status(http, f"{settings.openrouter_base_url}/models", headers)
+def _secrets(settings: Settings, tenants: Tenants) -> list[Finding]:
+    """Which secrets the tenants' files name, and where each comes from; never what it is."""
+    findings = []
+    for row in tenants.status():
+        reading = read_tenant(row.file, settings)
+        for found in reading.secrets.values():
+            findings.append(Finding(True, f"tenant {row.id}, secret {found.name}", f"from {found.where}"))
+        for name in sorted(reading.missing):
+            place = settings.config_dir / "secrets" / name
+            remedy = f"set it in the environment, or write it to {place}"
+            findings.append(Finding(False, f"tenant {row.id}, secret {name} is missing", remedy))
+    return findings
+
+
+async def _models(settings: Settings, tenants: Tenants, http: aiohttp.ClientSession) -> AsyncIterator[Finding]:
+    """The environment's key, and every one that a tenant brings."""
+    keys: dict[tuple[str, str], list[str]] = {}
+    if settings.openrouter_api_key:
+        keys[settings.openrouter_base_url, settings.openrouter_api_key] = ["OPENROUTER_API_KEY"]
+    else:
+        yield Finding(True, "no LLM key", "FAQ and rules answer; OPENROUTER_API_KEY brings the model in")
+    for tenant in tenants.all():
+        if tenant.llm.api_key:
+            users = keys.setdefault((tenant.llm.base_url, tenant.llm.api_key.get_secret_value()), [])
+            if "OPENROUTER_API_KEY" not in users:
+                users.append(f"llm.api_key of tenant {tenant.id}")
+    for (base, key), users in keys.items():
+        yield await _model(base, key, ", ".join(users), http)
+
+
+async def _model(base: str, key: str, of: str, http: aiohttp.ClientSession) -> Finding:
+    headers = {"Authorization": f"Bearer {key}"}
+    status = await _status(http, f"{base}/key", headers)  # OpenRouter's /models asks for no key
+    if status == 404:  # another endpoint of the same kind
+        status = await _status(http, f"{base}/models", headers)
     if status == 200:
-        return Finding(True, "the LLM endpoint answers")
+        return Finding(True, f"the LLM endpoint takes the key ({of})")
     if status in (401, 403):
-        return Finding(False, "the LLM key is refused", "check OPENROUTER_API_KEY")
-    return Finding(False, f"the LLM endpoint {_said(status)}", "check OPENROUTER_BASE_URL and the network")
+        return Finding(False, f"the LLM key is refused ({of})", "copy it again, or make a new one")
+    return Finding(False, f"the LLM endpoint {_said(status)} ({of})", "check OPENROUTER_BASE_URL and the network")
 
 
 async def _channels(settings: Settings, tenant: Tenant, http: aiohttp.ClientSession) -> AsyncIterator[Finding]:

@@ -203,3 +203,19 @@ def test_no_secret_stands_in_the_repr() -> None:
 def test_the_process_environment_is_read_when_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORY_TTL_MIN", "77")
     assert Settings.from_env(dotenv=None).memory_ttl_min == 77
+
+
+def test_a_secret_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from config import settings as module
+
+    mounted = tmp_path / "run"
+    mounted.mkdir()
+    monkeypatch.setattr(module, "MOUNTED", mounted)
+    (mounted / "admin_api_key").write_text("from-docker\n")
+    (tmp_path / "key").write_text("sk-or-invented\n")
+    env = {"OPENROUTER_API_KEY_FILE": str(tmp_path / "key")}
+    made = Settings.from_env(env, None)
+    assert (made.openrouter_api_key, made.admin_api_key) == ("sk-or-invented", "from-docker")
+    assert Settings.from_env({**env, "OPENROUTER_API_KEY": "plain"}, None).openrouter_api_key == "plain"
+    with pytest.raises(SettingsError, match=r"REDIS_URL_FILE: /nowhere does not exist; allowed: the path of a file"):
+        Settings.from_env({"REDIS_URL_FILE": "/nowhere"}, None)

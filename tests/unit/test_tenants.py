@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from config import secrets
 from config.settings import Settings
 from config.tenants import LineChannel, TelegramChannel, Tenant, TenantError, load_tenant
 from processors.models import EventType
@@ -249,6 +250,30 @@ class TestSecrets:
         assert isinstance(channel, LineChannel)
         assert channel.channel_secret.get_secret_value() == "from-file"
         assert channel.channel_access_token.get_secret_value() == "pre-from-env"
+
+    def test_come_from_a_file_that_a_variable_names_or_from_where_docker_mounts_them(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mounted = tmp_path / "run"
+        mounted.mkdir()
+        monkeypatch.setattr(secrets, "MOUNTED", mounted)
+        (mounted / "s").write_text("from-docker\n")
+        (tmp_path / "kept").write_text("from-kubernetes")
+        channel = load(tmp_path, self.TEXT, variables={"T_FILE": str(tmp_path / "kept")}).channels["a"]
+        assert isinstance(channel, LineChannel)
+        assert channel.channel_secret.get_secret_value() == "from-docker"
+        assert channel.channel_access_token is not None
+        assert channel.channel_access_token.get_secret_value() == "pre-from-kubernetes"
+        file = write(tmp_path, self.TEXT)
+        with pytest.raises(TenantError, match="needs T, but T_FILE names a file that does not exist"):
+            load_tenant(file, Settings(config_dir=tmp_path, variables={"T_FILE": "/nowhere/at/all"}))
+
+    def test_the_tenants_id_stands_in_a_name_for_the_star(self, tmp_path: Path) -> None:
+        text = "name: ${*_NAME}\nchannels: {}\n"
+        named = {"SHOP_NAME": "One", "SHOP_7_ELEVEN_NAME": "Two"}
+        assert load(tmp_path, text, variables=named).name == "One"
+        file = write(tmp_path, text, "7-eleven.yaml")
+        assert load_tenant(file, Settings(config_dir=tmp_path, variables=named)).name == "Two"
 
     def test_a_missing_one_is_named_with_tenant_field_and_variable(self, tmp_path: Path) -> None:
         secrets = tmp_path / "secrets"

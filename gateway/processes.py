@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,6 +39,8 @@ LONGEST_RESTART = 15.0  # seconds before a worker that keeps dying is started ag
 def _set_up() -> Iterator[Settings]:
     """Settings, checked, and logging with every secret of theirs masked."""
     settings = Settings.from_env()
+    if settings.longterm_url and find_spec("psycopg_pool") is None:
+        raise Failed("LONGTERM_URL needs PostgreSQL's driver: pip install 'chat-chat[postgres]'")
     logging_ = logs.setup(settings.log_level, settings.log_format)
     password = urlsplit(settings.longterm_url or "").password
     for secret in (settings.openrouter_api_key, settings.admin_api_key, password):

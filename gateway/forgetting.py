@@ -18,8 +18,10 @@ from gateway.linking import forget_links
 from gateway.members import forget_member
 from gateway.messages import InboundMessage
 from gateway.names import forget_name
+from gateway.ratings import Ratings
 from gateway.reach import Reach
 from gateway.staff_desk import forget_customer
+from gateway.staff_tasks import StaffTasks
 from gateway.undo import Undo
 from gateway.web_log import forget_logs
 from memory.canonical import all_ids
@@ -43,10 +45,12 @@ class Forgetting:
         self._understanding = data_dir / "understanding"
         self._spool = Spool(data_dir / "spool")
         self._blocked = Blocked(data_dir)
+        self._ratings = Ratings(data_dir)
 
     async def __call__(self, tenant: str, user: str) -> dict[str, Any]:
         """The receipt: see MemoryManager.forget, and `waiting_messages`, `spool_files`, `dead_letters`, `staff_notes`,
-        `marks`, `links`, `web_logs`, `corrections`, `blocks`.
+        `marks`, `links`, `web_logs`, `corrections`, `blocks`,
+        `ratings`.
         Raises MemoryFault and RedisError when a store could not be reached: it must be asked for again."""
         names = ("waiting_messages", "dead_letters", "staff_notes", "marks", "links", "web_logs", "corrections")
         more = dict.fromkeys(names, 0)
@@ -65,6 +69,7 @@ class Forgetting:
         if self._redis is not None:
             more["dead_letters"] = await DeadLetters(self._redis, self._inbox).forget(tenant, ids)
             more["staff_notes"] = await forget_customer(self._redis, tenant, ids)
+            more["tasks"] = await StaffTasks(self._redis).forget(tenant, ids)
             more["marks"] = await Reach(self._redis).forget(tenant, ids)
             for one in ids:
                 more["marks"] += await forget_name(self._redis, tenant, one)
@@ -82,6 +87,7 @@ class Forgetting:
         blocks = len(ids & self._blocked.of(tenant))
         self._blocked.unblock(tenant, ids)
         return {
+            "ratings": self._ratings.forget(tenant, ids),
             "corrections": sum(corrections.forget(folder, one) for one in ids),
             "spool_files": self._spool.forget(goes, ids),
             "blocks": blocks,

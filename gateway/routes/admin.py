@@ -13,11 +13,12 @@ from starlette.background import BackgroundTask
 from config.tenants import TenantStatus
 from gateway.dead_letters import DeadLetters
 from gateway.key_ring import KeyRing
-from gateway.routes import admin_memories, admin_overview, admin_person, admin_shop
+from gateway.routes import admin_memories, admin_overview, admin_person, admin_shop, admin_talks, admin_teach
 from gateway.routes.admin_page import Pages, ours, see
 from gateway.routes.admin_session import Sessions, SignedOut
 from gateway.routes.auth import Keys
 from gateway.routes.knowledge import Forget
+from gateway.taught import Taught
 from memory.memory_manager import MemoryManager
 
 
@@ -31,6 +32,8 @@ def router(
     forget: Forget,
     letters: DeadLetters,
     person: admin_person.Parts,
+    talks: admin_talks.Parts,
+    taught: Taught,
     statuses: Callable[[], list[TenantStatus]],
     described: Callable[[TenantStatus], Awaitable[dict[str, Any]]],
     public_url: str | None,
@@ -90,6 +93,8 @@ def router(
         return see(f"/memories/{sessions.tenant(staff, tenant).id}/facts")
 
     routes.include_router(admin_person.router(pages, manager, person, forget, clock))
+    routes.include_router(admin_talks.router(pages, manager, talks, letters, statuses, described, clock))
+    routes.include_router(admin_teach.router(pages, manager, taught, person.settings.data_dir, clock))
     routes.include_router(admin_overview.router(pages, manager, letters, statuses, described, clock))
     routes.include_router(admin_shop.router(pages, ring, statuses, described, clock))
     routes.include_router(admin_memories.router(pages, manager, client, forget, clock))  # last: it takes any tab

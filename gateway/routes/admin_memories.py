@@ -34,6 +34,7 @@ from memory.errors import Changed
 from memory.facts import Priority
 from memory.long_term.document import dump
 from memory.memory_manager import MemoryManager
+from processors.models import EventType
 
 _LONGEST = 10_000  # characters of a fact or a rule
 _KEPT = ("q", "type", "priority", "scope", "outcome", "importance", "user", "since", "until", "sort", "superseded")
@@ -126,6 +127,7 @@ def router(
             paging={name: value for name, value in request.query_params.items() if name in _KEPT and value},
             stats=stats,
             choices=CHOICES[tab],
+            types=tuple(EventType),
             sorts=SORTS[tab],
             of_a_time=tab in OF_A_TIME,
             of_a_user=tab in OF_A_USER,

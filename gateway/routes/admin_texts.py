@@ -8,6 +8,7 @@ _T = dict[str, tuple[str, str]]  # Thai, English
 
 _FRAME: _T = {
     "title": ("หลังร้าน", "Back office"),
+    "today": ("วันนี้", "Today"),
     "memory": ("ความจำ", "Memory"),
     "shop": ("ร้าน", "Shop"),
     "menu": ("เมนู", "Menu"),
@@ -319,6 +320,83 @@ _SHOP: _T = {
     "try_hint": ("คุยกับบอตในฐานะลูกค้าทดลอง", "Talk to the bot as a test customer."),
     "open_chat": ("เปิดหน้าแชต", "Open the chat"),
 }
+_TALKS: _T = {
+    "talks": ("แชต", "Conversations"),
+    "talks_all": ("ทั้งหมด", "All"),
+    "talks_needs": ("รอพนักงาน", "Needs a person"),
+    "talks_unread": ("ยังไม่อ่าน", "Unread"),
+    "talks_none_all": ("ยังไม่มีใครทักมา", "Nobody has written yet."),
+    "talks_none_needs": ("ไม่มีใครรอพนักงาน", "Nobody waits for a person."),
+    "talks_none_unread": ("อ่านครบแล้ว", "All is read."),
+    "needs_person": ("รอพนักงาน", "needs a person"),
+    "new": ("ใหม่", "new"),
+    "about_person": ("ข้อมูลลูกค้า", "About this person"),
+    "held_until": ("คุณดูแลแชตนี้อยู่ บอตเงียบจนถึง", "A person has this conversation; the bot is silent until"),
+    "wanted_person": (
+        "ลูกค้าขอคุยกับพนักงาน แต่ยังไม่มีใครรับ บอตยังตอบอยู่",
+        "The customer asked for a person and nobody came. The bot goes on answering.",
+    ),
+    "bot_answers": ("บอตเป็นคนตอบแชตนี้", "The bot answers here."),
+    "not_delivered": ("มีข้อความที่ส่งไม่ถึง:", "Something could not be delivered:"),
+    "answer_label": ("ตอบลูกค้า", "Your answer"),
+    "answer": ("ส่ง", "Send"),
+    "take_over": ("รับช่วงต่อ", "Take over"),
+    "take_and_answer": ("รับช่วงและส่ง", "Take over and send"),
+    "give_back": ("คืนให้บอต", "Give back to the bot"),
+    "settled": ("จัดการแล้ว", "Settled"),
+    "way_free": ("ส่งได้ไม่เสียค่าใช้จ่าย", "Sending is free."),
+    "way_reply": (
+        "ลูกค้าเพิ่งทักมา ถ้าตอบทันทีจะไม่เสียโควตา LINE",
+        "They wrote just now: an answer right away costs no LINE quota.",
+    ),
+    "way_push": ("จะส่งเป็นพุชของ LINE เสียโควตา 1 ข้อความ", "It goes as a LINE push and costs one of the quota."),
+    "way_used": ("ใช้ไปเดือนนี้ {used}", "Used this month: {used}"),
+    "way_no_push": (
+        "ช่องทางนี้ปิดพุชไว้ (allow_push) ตอบได้เมื่อรับช่วงแล้วลูกค้าทักมาใหม่ ภายในหนึ่งนาที",
+        "Pushes are off for this channel (allow_push). Take over; when they write again you have a minute to answer.",
+    ),
+    "way_no_quota": (
+        "โควตาพุชของ LINE หมดแล้ว รับช่วงไว้ แล้วตอบภายในหนึ่งนาทีหลังลูกค้าทักมาใหม่",
+        "LINE's quota is used up. Take over; when they write again you have a minute to answer for free.",
+    ),
+    "way_gone": ("ช่องทางนี้ไม่มีแล้ว", "That channel is no longer there."),
+    "rate_good": ("คำตอบดี", "A good answer"),
+    "rate_bad": ("คำตอบไม่ดี", "A bad answer"),
+    "teach_this": ("สอนคำตอบ", "Teach"),
+    "correct": ("แก้", "Correct"),
+    "correct_is": ("ที่จริงคือ", "It really is"),
+    "importance_is": ("ความสำคัญ", "Importance"),
+    "teach_bot": ("สอนบอต", "Teach"),
+    "teach_answer": ("สอนคำตอบสำเร็จรูป", "Teach an answer"),
+    "teach_answer_hint": (
+        "ลูกค้าจะได้คำตอบนี้ตรงตัว ไม่ต้องถามโมเดล มีผลภายในห้าวินาที",
+        "Customers who ask this get it word by word, without the model, from five seconds on.",
+    ),
+    "teach_questions": ("คำถามของลูกค้า บรรทัดละแบบ", "What customers ask, one way a line"),
+    "teach_reply": ("คำตอบ", "The answer"),
+    "teach_save": ("บันทึก", "Save"),
+    "teach_wrong": ("ต้องมีทั้งคำถามและคำตอบ", "It takes a question and an answer, and there is room for 500."),
+    "taught_list": ("คำตอบที่สอนไว้", "Taught answers"),
+    "taught_in_file": ("อีก {count} คำตอบอยู่ในไฟล์ของร้าน", "{count} more stand in the shop's file."),
+    "taught_none": ("ยังไม่ได้สอนคำตอบ", "None was taught here yet."),
+    "corrections": ("การแก้ความเข้าใจ", "Corrections"),
+    "corrections_hint": (
+        "ข้อความที่บอกไว้ว่าที่จริงหมายถึงอะไร คำเดิมจะเข้าใจตามนี้ทันที แก้ได้จากหน้าแชตและเหตุการณ์",
+        "What messages really meant. The same words are understood so at once. Made in conversations and under Events.",
+    ),
+    "corrections_train": (
+        "ให้เข้าใจคำอื่นที่ความหมายเดียวกันด้วย สั่งฝึกบนเครื่อง:",
+        "To have other words of the same meaning understood too, train the shop's own classifier:",
+    ),
+    "corrections_trained": ("(เคยฝึกแล้ว)", "(It was trained before.)"),
+    "done.taken": ("รับช่วงแล้ว บอตจะเงียบ", "It is yours: the bot is silent now."),
+    "done.givenback": ("คืนให้บอตแล้ว", "The bot has it again."),
+    "done.sent": ("ส่งแล้ว", "On its way."),
+    "done.rated": ("บันทึกแล้ว", "Noted."),
+    "done.taughtanswer": ("จำคำตอบนี้แล้ว", "Learned: it is given from now on."),
+    "done.corrected": ("แก้แล้ว", "Corrected: the same words are understood so from now on."),
+    "trouble.hint_409": ("ส่งถึงลูกค้าคนนี้ไม่ได้ในตอนนี้", "Nothing can be sent to this customer just now."),
+}
 _TROUBLE: _T = {
     "trouble.400": ("อ่านฟอร์มไม่ได้", "This form can't be read"),
     "trouble.403": ("ไม่อนุญาต", "Not allowed"),
@@ -377,7 +455,7 @@ _VALUES: _T = {
     "role.assistant": ("บอต", "Bot"),
 }
 
-TEXTS: _T = _FRAME | _SIGN_IN | _LISTS | _DONE | _ASK | _PERSON | _SHOP | _TROUBLE | _VALUES
+TEXTS: _T = _FRAME | _SIGN_IN | _LISTS | _DONE | _ASK | _PERSON | _SHOP | _TALKS | _TROUBLE | _VALUES
 MONTHS: dict[Tongue, tuple[str, ...]] = {
     "th": ("ม.ค.", "ก.พ.", "มี.ค.", "เม.ย.", "พ.ค.", "มิ.ย.", "ก.ค.", "ส.ค.", "ก.ย.", "ต.ค.", "พ.ย.", "ธ.ค."),
     "en": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),

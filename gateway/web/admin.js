@@ -19,12 +19,31 @@ async function swap(where, url, options = {}) {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = page.querySelector(where);
     if (!next) throw new Error("another page");
-    document.querySelector(where)?.replaceWith(document.adoptNode(next));
+    const old = document.querySelector(where);
+    if (old?.hasAttribute("data-merge")) merge(old, next);
+    else old?.replaceWith(document.adoptNode(next));
     return true;
   } catch (error) {
     part.removeAttribute("aria-busy");
     return error.name === "AbortError";
   }
+}
+
+/** What is new in a list is added, what changed takes its place; what somebody is at work in stays. A reader hears the new
+ * alone. */
+function merge(list, next) {
+  const known = new Map([...list.children].map((one) => [one.id, one]));
+  const low = innerHeight + scrollY > document.body.scrollHeight - 300;
+  let added = false;
+  for (const one of [...next.children]) {
+    const mine = known.get(one.id);
+    known.delete(one.id);
+    if (!mine) added = list.append(document.adoptNode(one)) ?? true;
+    else if (!mine.contains(document.activeElement) && !mine.querySelector("details[open]") && mine.outerHTML !== one.outerHTML)
+      mine.replaceWith(document.adoptNode(one));
+  }
+  for (const gone of known.values()) gone.remove();
+  if (added && low) scrollTo(0, document.body.scrollHeight);
 }
 
 /** Figures that take longer than a list come after it. */
@@ -80,6 +99,9 @@ document.addEventListener("submit", async (event) => {
     event.preventDefault();
     clearTimeout(waiting);
     look(form);
+  } else if ("once" in form.dataset) {
+    // A second press of the same button sends nothing twice; this says so at once.
+    setTimeout(() => { for (const button of form.querySelectorAll("button")) button.disabled = true; });
   } else if (form.dataset.swap) {
     event.preventDefault();
     const fields = new URLSearchParams(new FormData(form, event.submitter));
@@ -110,5 +132,18 @@ needs();
 figures();
 if (document.querySelector("[data-again]")) {
   setInterval(() => document.visibilityState === "visible" && swap("[data-again]", location.href), AGAIN);
+}
+const feed = document.querySelector("[data-feed]");
+if (feed) {
+  const parts = [`#${feed.id}`, ...[...document.querySelectorAll("[data-merge]")].map((one) => `#${one.id}`)];
+  let soon = 0;
+  const renew = () => {
+    clearTimeout(soon);
+    soon = setTimeout(() => document.visibilityState === "visible" && parts.forEach((part) => swap(part, location.href)), 400);
+  };
+  new EventSource(feed.dataset.feed).addEventListener("changed", renew);
+  document.addEventListener("visibilitychange", renew);
+  setInterval(renew, 6 * AGAIN); // where nothing is heard
+  if (parts.length > 1 && !location.hash) scrollTo(0, document.body.scrollHeight);
 }
 document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

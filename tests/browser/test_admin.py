@@ -356,3 +356,73 @@ async def test_a_message_nobody_could_answer_is_tried_again(browser: Browser, tm
         await home.quiet()
         assert len(home.telegram_shows(55)) == 1
         assert wrong == []
+
+
+async def test_staff_take_a_conversation_over_answer_once_teach_and_give_it_back(
+    browser: Browser, tmp_path: Path, redis_url: str
+) -> None:
+    ann, bee = "U" + "4" * 32, 66
+    own = own_shop() | {"faq": [{"questions": ["do you have oat milk?"], "answer": "We do."}]}
+    async with (
+        house(tmp_path, redis_url, {"shop": own}) as home,
+        back_office(browser, home) as (page, wrong),
+    ):
+        await home.line_says(ann, "do you have oat milk?")
+        await home.telegram_says(bee, "I want to talk to a human")
+        await home.quiet()
+        await page.goto(f"{home.url}/admin/shop/talks")
+        await expect(page.locator(".talks .row")).to_have_count(2)
+        await page.locator(".ranges").get_by_role("link", name="Needs a person").click()
+        await expect(page.locator(".talks .row")).to_have_count(1)
+        await page.locator(".talks a").click()
+        await expect(page.locator(".holder")).to_contain_text("nobody came")
+
+        await page.get_by_role("button", name="Take over", exact=True).click()
+        await expect(page.locator(".holder")).to_contain_text("the bot is silent")
+        before = len(home.telegram_shows(bee))
+        await home.telegram_says(bee, "are you there?")
+        await expect(page.locator(".talk li").last).to_contain_text("are you there?")  # without loading the page again
+        assert len(home.telegram_shows(bee)) == before
+        await page.fill("#text", "Yes, *Bee* here")
+        await page.locator("#composer").evaluate("form => form.querySelector('[value=answer]').click()")
+        await expect(page.locator(".toast")).to_contain_text("On its way")
+        await expect(page.locator(".talk .staff")).to_contain_text("Yes, *Bee* here")
+        await home.quiet()
+        assert home.telegram_shows(bee)[before:] == ["Yes, *Bee* here"]
+
+        await page.get_by_role("link", name="Teach").last.click()
+        await expect(page.locator("#questions")).to_have_value("are you there?")
+        await page.get_by_role("button", name="Save").first.click()
+        await expect(page.locator(".taught")).to_contain_text("Yes, *Bee* here")
+        await page.go_back()
+        await page.go_back()
+        await page.get_by_role("button", name="Give back to the bot").click()
+        await expect(page.locator(".holder")).to_have_text("The bot answers here.")
+        home.tenants.load()
+        await home.telegram_says(bee, "are you there")
+        await home.quiet()
+        assert len(home.telegram_shows(bee)) == before + 2
+
+        # On LINE it says what it costs; a message of a minute ago or less is answered by its own token.
+        await page.goto(f"{home.url}/admin/shop/talks?show=unread")
+        await page.locator(".talks a", has_text="LINE").click()
+        await expect(page.locator("#composer")).to_contain_text("LINE push")
+        await page.get_by_role("button", name="A bad answer").click()
+        await expect(page.get_by_role("button", name="A bad answer")).to_have_attribute("aria-pressed", "true")
+        await page.locator(".correct summary").click()
+        await page.select_option(".correct [name=type]", "REQUEST")
+        await page.locator(".correct").get_by_role("button", name="Save").click()
+        await expect(page.locator(".toast")).to_contain_text("Corrected")
+        await page.get_by_role("button", name="Take over", exact=True).click()
+        await expect(page.locator(".holder")).to_contain_text("the bot is silent")
+        await home.line_says(ann, "hello?")
+        await expect(page.locator(".talk li").last).to_contain_text("hello?")
+        await page.fill("#text", "Oat and soy.")
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator(".talk .staff")).to_contain_text("Oat and soy.")
+        await home.quiet()
+        assert home.line_shows(ann)[-1] == "Oat and soy."
+        assert home.line.calls_to("push") == []
+        await page.goto(f"{home.url}/admin/shop/teach")
+        await expect(page.locator(".known").last).to_contain_text("oat")
+        assert wrong == []

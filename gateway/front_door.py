@@ -69,14 +69,18 @@ async def door(
     """The ASGI application of `serve`. It loads no platform's SDK as long as the inbox can be reached. `spool_holds`
     messages at the most while it can't; see SafeInbox for `recent`."""
     from gateway.adapters.web import WebSender
+    from gateway.board import Board
     from gateway.dead_letters import DeadLetters
     from gateway.fallback import Fallback
     from gateway.forgetting import Forgetting
     from gateway.live import Live
+    from gateway.page_desk import PageDesk
+    from gateway.ratings import Ratings
     from gateway.reach import Reach
-    from gateway.routes import admin, api, events, knowledge, memory
+    from gateway.routes import admin, admin_talks, api, events, knowledge, memory
     from gateway.routes.admin_person import Parts
     from gateway.routes.auth import Keys
+    from gateway.taught import Taught
     from gateway.web_log import LocalLog
     from gateway.web_side import WebSide
 
@@ -118,6 +122,7 @@ async def door(
     async def months(ids: Iterable[str]) -> dict[tuple[str, str], Month]:
         return await ledger.all(filter(None, map(tenants.get, ids)))
 
+    board = Board(client)
     ring = KeyRing(settings.data_dir)
     blocked = Blocked(settings.data_dir)
     intake, keys = Intake(safe, metrics, blocked), Keys(admin_key, tenants.all, ring)
@@ -165,6 +170,8 @@ async def door(
                 forget=forget,
                 letters=DeadLetters(client, inbox),
                 person=Parts(settings, blocked, Reach(client)),
+                talks=admin_talks.Parts(board, PageDesk(inbox, board), Ratings(settings.data_dir), web.wire),
+                taught=Taught(settings.data_dir),
                 statuses=tenants.status,
                 described=described,
                 public_url=settings.public_url,

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config import taught
+from config import taught, variables
 from config.explain import explain
 from config.mistakes import Loc, Mistake, TenantError, nearest
 from config.secrets import Found, Missing, Secrets
@@ -115,11 +115,14 @@ class _Build:
             self._staff(tenant)
             self._twice(tenant)
             self._keywords(tenant)
+            for loc, what, remedy in variables.unknown(tenant):
+                self._wrong(loc, what, remedy)
         if tenant is None or self._mistakes:
             raise TenantError(self._mistakes)
         path = taught.path_of(self._settings.data_dir, tenant.id)
         self._reading.depends.add(path)
-        return tenant.model_copy(update={"faq": (*tenant.faq, *more)}) if (more := taught.read(path)) else tenant
+        more = taught.read(path)
+        return variables.filled(tenant.model_copy(update={"faq": (*tenant.faq, *more)}) if more else tenant)
 
     def _wrong(self, loc: Loc, what: str, remedy: str, *, at_key: bool = False) -> None:
         self._mistakes.append(self._document.mistake(loc, what, remedy, at_key=at_key))

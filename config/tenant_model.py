@@ -46,7 +46,7 @@ from config.field_types import (
     Zone,
 )
 from config.holidays import Holidays, OpeningTimes
-from config.texts import BUILT_IN, ReplyName, Text
+from config.texts import BUILT_IN, Price, ReplyName, Text
 
 TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
 DEFAULT_AGENT, DEFAULT_AGENT_ALIAS = "default", "general"
@@ -311,6 +311,11 @@ class TenantFile(_Model):
     timezone: Zone = "Asia/Bangkok"
     language: Literal["th", "en", "auto"] = "auto"
     """`auto`: the customer's."""
+    shop: dict[Name, Text] = Field(default_factory=dict)
+    """What the shop says of itself, by a name of your own: `{{shop.phone}}` in an answer stands for it. With phone,
+    address, map, email and website the bot answers who asks for them."""
+    prices: dict[Words, Price] = Field(default_factory=dict)
+    """Goods and what they cost: {ลาเต้: 65, เค้ก: เริ่มต้น 120 บาท}; a number is baht. Other names stand in products."""
     channels: dict[Name, Channel]
     agents: dict[Name, Agent] = Field(default_factory=dict)
     llm: LLM = LLM()

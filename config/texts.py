@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from config.business_hours import mistake
 
-ReplyName = Literal["welcome", "fallback", "error", "out_of_hours"]
+ReplyName = Literal["welcome", "fallback", "unanswered", "error", "out_of_hours"]
 
 
 class Text(BaseModel):
@@ -43,6 +43,15 @@ class Text(BaseModel):
         return first or second or ""
 
 
+def _in_baht(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return {"th": f"{value:,g} บาท", "en": f"{value:,g} baht"}
+    return value
+
+
+Price = Annotated[Text, BeforeValidator(_in_baht)]  # a number is baht
+
+
 BUILT_IN: dict[ReplyName, Text] = {
     "welcome": Text(
         th="สวัสดีค่ะ ยินดีต้อนรับนะคะ มีอะไรให้ช่วย พิมพ์บอกได้เลยค่ะ",
@@ -51,6 +60,10 @@ BUILT_IN: dict[ReplyName, Text] = {
     "fallback": Text(
         th="ขออภัยค่ะ เรื่องนี้ยังไม่มีข้อมูลค่ะ รบกวนถามอีกแบบ หรือเล่ารายละเอียดเพิ่มอีกนิดได้ไหมคะ",
         en="Sorry, I don't have the answer to that yet. Could you put it another way, or tell me a bit more?",
+    ),
+    "unanswered": Text(
+        th="ขออภัยค่ะ เรื่องนี้เรายังไม่มีข้อมูล ขอส่งให้พนักงานช่วยตอบนะคะ",
+        en="Sorry, I don't know that one. I'll ask our staff.",
     ),
     "error": Text(
         th="ขออภัยค่ะ ระบบขัดข้องชั่วคราว รบกวนส่งข้อความมาใหม่อีกครั้งในอีกสักครู่นะคะ",

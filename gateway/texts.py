@@ -196,6 +196,7 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "ลูกค้าถามเรื่องที่ร้านยังไม่ได้เขียนคำตอบไว้",
         "en": "A customer asks what nothing of yours answers",
     },
+    "if_you_mean": {"th": "ถ้าถามเรื่อง “{question}” นะคะ", "en": "If you're asking “{question}”:"},
     "did_you_mean": {
         "th": "ขอถามให้แน่ใจนะคะ หมายถึงเรื่องนี้หรือเปล่าคะ",
         "en": "I'm not sure I understood. Did you mean:",
@@ -214,6 +215,14 @@ TEXTS: dict[str, dict[Tongue, str]] = {
     "hours_tomorrow": {"th": "พรุ่งนี้เปิด {hours} น. ค่ะ", "en": "Tomorrow's hours are {hours}."},
     "closed_today": {"th": "วันนี้ร้านหยุดค่ะ", "en": "We're closed today."},
     "closed_tomorrow": {"th": "พรุ่งนี้ร้านหยุดค่ะ", "en": "We're closed tomorrow."},
+    "soon": {"th": "เร็ว ๆ นี้", "en": "soon"},
+    "customer": {"th": "ลูกค้า", "en": "there"},
+    "shop_address": {"th": "ร้านอยู่ที่ {told} ค่ะ", "en": "You'll find us at {told}"},
+    "shop_phone": {"th": "โทรหาร้านได้ที่ {told} ค่ะ", "en": "You can call us at {told}"},
+    "shop_email": {"th": "อีเมลของร้านคือ {told} ค่ะ", "en": "Our email is {told}"},
+    "shop_website": {"th": "เว็บไซต์ของร้านคือ {told} ค่ะ", "en": "Our website is {told}"},
+    "price_one": {"th": "{what} {price}ค่ะ", "en": "{what}: {price}"},
+    "price_list": {"th": "ราคาของร้านค่ะ", "en": "Our prices:"},
     "opens_again": {"th": "เปิดอีกครั้ง{when}ค่ะ", "en": "We open {when}."},
     "after_hours": {
         "th": "เราจดข้อความนี้ไว้ให้พนักงานแล้วค่ะ พนักงานจะตอบในแชตนี้เมื่อร้านเปิดนะคะ",

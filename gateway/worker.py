@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 POLL = 2.0  # seconds between looks for leases that ended: with the lease itself the longest wait after a worker's death
 PAUSES = (2.0, 8.0, 30.0, 120.0, 600.0)  # seconds before the second, third … try
 
-HAND_BACK = 3.0  # seconds for what is still in hand when the grace is over
+HAND_BACK = 3.0  # seconds of the grace that are for handing back what is still in hand
 BROKEN_PAUSE = 60.0  # seconds between tries at a channel whose token is refused
 
 
@@ -58,7 +58,7 @@ class Worker:
         self.failed = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`; then no more claims, `grace` seconds for what is in hand, the rest is handed back uncounted."""
+        """Until `stop`; then no more claims, and within `grace` seconds what is in hand is done or handed back uncounted."""
         beside = [asyncio.create_task(self._beat(), name="beat"), asyncio.create_task(self._keep_pace(), name="pace")]
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:
@@ -183,7 +183,7 @@ class Worker:
 
     async def _drain(self) -> None:
         if self._active:
-            await asyncio.wait(set(self._active), timeout=self._grace)
+            await asyncio.wait(set(self._active), timeout=max(self._grace - HAND_BACK, self._grace / 2))
         left = dict(self._active)
         for task in left:
             task.cancel()

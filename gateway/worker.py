@@ -58,7 +58,7 @@ class Worker:
         self.failed = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop`; then no more claims, and within `grace` seconds what is in hand is done or handed back uncounted."""
+        """Until `stop`; then no more claims: what is in hand ends in `grace` seconds or is handed back uncounted."""
         beside = [asyncio.create_task(self._beat(), name="beat"), asyncio.create_task(self._keep_pace(), name="pace")]
         stopped = asyncio.create_task(stop.wait(), name="stop")
         try:

@@ -83,7 +83,7 @@ class MemoryManager(Knowing, Linking):
         # The gateway's turn uses these side by side.
         self.sessions = sessions or parts.make_sessions(config)
         self.longterm = longterm or parts.make_longterm(config, self._rules, clock, changed)
-        self.transcripts = transcripts or parts.make_transcripts(config, clock)
+        self.transcripts = transcripts or parts.make_transcripts(config, clock, self.longterm)
         self.media = MediaFiles(config.media)
         self.conversations = Conversations(config.conversations)
         self.forgotten_people = ForgottenPeople(config.data_dir)

@@ -21,10 +21,11 @@ from config.settings import Settings
 from config.tenants import Tenant, Tenants
 from gateway.adapters.base import Received
 from gateway.adapters.telegram import TelegramReceiver
-from gateway.assembly import Clock, inbox_client, memory_of, senders_of, turn_of, utc_now
+from gateway.assembly import Clock, inbox_client, memory_of, prices_of, senders_of, turn_of, utc_now
 from gateway.blocked import Blocked
 from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
+from gateway.budgets import Budgets
 from gateway.channel_states import ChannelStates
 from gateway.dead_letters import DeadLetters
 from gateway.errors import GatewayFault
@@ -34,6 +35,7 @@ from gateway.ledger import Ledger
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
 from gateway.spending import Spending
+from gateway.tally import Tally
 from memory.errors import MemoryFault
 from processors.loading import loaded
 
@@ -84,9 +86,20 @@ async def work(
         client = inbox_client(settings, redis_url)
         inbox = RedisInbox(client, name, lease=lease)
         stack.push_async_callback(inbox.close)
-        spending = Spending(clock)
+        prices = prices_of(settings)
+        spending = Spending(clock, prices)
         live = Live(client)
-        manager = memory_of(settings, tenants, redis_url, spending=spending, changed=live.remembered, clock=clock)
+        budgets = Budgets(client, tenants.get, prices, clock)
+        stack.push_async_callback(budgets.close)
+        manager = memory_of(
+            settings,
+            tenants,
+            redis_url,
+            spending=spending,
+            budgets=budgets,
+            changed=live.remembered,
+            clock=clock,
+        )
         stack.push_async_callback(manager.close)
         senders = senders_of(settings, stack, inbox)
         senders["terminal"] = TerminalSender(client)
@@ -94,6 +107,8 @@ async def work(
         stack.push_async_callback(live.close)
         board = Board(client, manager.forgotten)
         stack.push_async_callback(board.close)
+        tally = Tally(tenants.get, clock)
+        spending.also = tally.used
         states = ChannelStates(client)
         line, telegram = senders["line"], senders["telegram"]
         assert isinstance(line, LineSender)
@@ -104,9 +119,10 @@ async def work(
             client=client,
             ledger=ledger,
             spending=spending,
+            budgets=budgets,
             times=times,
             live=live,
-            watching=[board],
+            watching=[board, tally],
             clock=clock,
         )
         metrics = Metrics()
@@ -117,11 +133,12 @@ async def work(
         async def alive() -> None:
             pipe: Any = client.pipeline(transaction=False)
             pipe.zadd(ALIVE, {name: time.time()}).zremrangebyscore(ALIVE, 0, time.time() - 3600).expire(ALIVE, 3600)
-            uncounted = spending.into(pipe)
+            uncounted = spending.into(pipe), tally.into(pipe)
             try:
                 await pipe.execute()
             except RedisError:  # the heartbeat itself says when Redis is away
-                uncounted()
+                for back in uncounted:
+                    back()
 
         async def poll_bot(tenant: Tenant, channel: str, stop: asyncio.Event) -> None:
             async def handle(messages: Sequence[InboundMessage]) -> None:
@@ -161,6 +178,7 @@ async def work(
                 asyncio.create_task(after_warming(names.learn(telegram.username, stop))),
                 asyncio.create_task(names.watch(stop)),
                 asyncio.create_task(manager.saving.keep_trying()),
+                asyncio.create_task(manager.library.watch(lambda: [one.id for one in tenants.all()], stop)),
                 asyncio.create_task(after_warming(CommandMenus(client, tenants, telegram.call).watch(stop))),
             ]
             if probe_every:
@@ -220,7 +238,8 @@ async def tidy(
     from gateway.restored import Forgotten, Restored
 
     client = inbox_client(settings, redis_url)
-    manager = memory_of(settings, tenants, redis_url, clock=clock)
+    budgets = Budgets(client, tenants.get, prices_of(settings), clock)
+    manager = memory_of(settings, tenants, redis_url, budgets=budgets, clock=clock)
     inbox = RedisInbox(client, "cleanup")
     try:
         spool, departed = Spool(settings.data_dir / "spool"), Departed(settings.data_dir)
@@ -231,4 +250,5 @@ async def tidy(
         yield Cleanup(client, tenants, manager, DeadLetters(client, inbox), spool, departed, forgotten, clock)
     finally:
         await manager.close()
+        await budgets.close()
         await inbox.close()

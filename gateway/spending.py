@@ -52,6 +52,7 @@ class Spending:
         self._clock = clock
         self._prices = prices or Prices()
         self._counts: dict[str, Counter[Field]] = {}  # by tenant and month: one key of Redis
+        self.also: Callable[[str, int, int], None] | None = None  # hears of tokens and billionths of a dollar
 
     def used(self, access: Access, model: str, usage: Usage) -> None:
         """One answer of the language model, as `OpenRouter` tells of it; without a tenant it is nobody's."""
@@ -61,7 +62,10 @@ class Spending:
         counts["calls", purpose] += 1
         counts["in", purpose] += usage.prompt_tokens
         counts["out", purpose] += usage.completion_tokens
-        counts["cost", purpose] += round((self._prices.cost(model, usage) or 0.0) * NANO)
+        nano = round((self._prices.cost(model, usage) or 0.0) * NANO)
+        counts["cost", purpose] += nano
+        if self.also is not None:
+            self.also(access.tenant, usage.prompt_tokens + usage.completion_tokens, nano)
 
     def understood(self, tenant: str, way: str) -> None:
         """One message became an event."""

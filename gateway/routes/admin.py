@@ -95,7 +95,7 @@ def router(
     routes.include_router(admin_person.router(pages, manager, person, forget, clock))
     routes.include_router(admin_talks.router(pages, manager, talks, letters, statuses, described, clock))
     routes.include_router(admin_teach.router(pages, manager, taught, person.settings.data_dir, clock))
-    routes.include_router(admin_overview.router(pages, manager, letters, statuses, described, clock))
+    routes.include_router(admin_overview.router(pages, manager, client, letters, statuses, described, clock))
     routes.include_router(admin_shop.router(pages, ring, statuses, described, clock))
     routes.include_router(admin_memories.router(pages, manager, client, forget, clock))  # last: it takes any tab
     return routes

@@ -1,31 +1,52 @@
-"""`/admin/<tenant>/overview`: how a shop's chats go, what they cost this month, and messages nobody could answer."""
+"""`/admin/<tenant>/overview`: how a shop's chats go, what they cost, what nobody could answer."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, HTTPException, Request, Response
+from redis.asyncio import Redis
 
 from config.tenants import Tenant, TenantStatus
 from gateway.dead_letters import DeadLetter, DeadLetters
 from gateway.intake import policy_for
-from gateway.routes.admin_page import Pages, see, with_
-from memory.listing import Wanted
+from gateway.routes.admin_page import Pages, picked, see, with_
+from gateway.tally import Day, days, together
 from memory.memory_manager import MemoryManager
-from processors.models import Band, floor
+from processors.models import Band, EventType
 
 RANGES = (7, 30, 90)  # days
 _SHOWN = 50  # dead letters
+_QUESTIONS = 10
 _ID = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A table, drawn as a chart where scripts run. `rows` are a day and a number for each of the columns; `how` is
+    bars, stacked or lines; `unit` says in what."""
+
+    name: str
+    columns: Sequence[str]  # names of texts
+    rows: Sequence[tuple[date, Sequence[float | None]]]
+    how: str
+    unit: str = ""
+
+    @property
+    def empty(self) -> bool:
+        return not any(value for _, values in self.rows for value in values)
 
 
 def router(
     pages: Pages,
     manager: MemoryManager,
+    client: Redis,
     letters: DeadLetters,
     statuses: Callable[[], list[TenantStatus]],
     described: Callable[[TenantStatus], Awaitable[dict[str, Any]]],
@@ -38,21 +59,34 @@ def router(
     async def overview(request: Request, tenant: str) -> Response:
         staff = await sessions.staff(request)
         shop = sessions.tenant(staff, tenant)
-        asked = request.query_params.get("days", "")
-        days = int(asked) if asked in map(str, RANGES) else 30
+        span = int(picked(request.query_params, "days", map(str, RANGES)) or 30)
         row = next((one for one in statuses() if one.id == shop.id), None)
         told = await described(row) if row is not None else {"channels": [], "llm": None}
+        names = [one["name"] for one in told["channels"]]
+        channel = picked(request.query_params, "channel", names)
+        today = clock().astimezone(ZoneInfo(shop.timezone)).date()
+        dates = [today - timedelta(days=n) for n in range(2 * span - 1, -1, -1)]
+        found = await days(client, shop.id, dates, channel)
+        now, before = found[span:], together(found[:span])
+        whole = together(now)
         return pages.render(
             request,
             "overview.html",
             staff,
             shop,
             tab="overview",
-            days=days,
+            days=span,
             ranges=RANGES,
+            channel=channel,
+            channels=names,
             told=told,
+            whole=whole,
+            before=before,
+            today=found[-1],
+            charts=_charts(dates[span:], now),
+            languages=whole.languages.most_common(6),
+            questions=(await asyncio.to_thread(manager.unanswered.all, shop.id))[:_QUESTIONS],
             letters=await letters.list(shop.id, _SHOWN),
-            **await _events(shop, days),
         )
 
     @routes.post("/admin/{tenant}/overview")
@@ -75,25 +109,20 @@ def router(
         else:
             raise HTTPException(400, "There is nothing of that name to do")
 
-    async def _events(shop: Tenant, days: int) -> dict[str, Any]:
-        """`total`, `important` (at least so) and `by_type` in the range, `bars` of its days, `before`: the total of as
-        many days before it."""
-        zone = ZoneInfo(shop.timezone)
-        first = clock().astimezone(zone).date() - timedelta(days=days - 1)
-        begin = datetime.combine(first, datetime.min.time(), zone)
-        catalog, wanted = manager.catalog, Wanted(since=begin)
-        counts = await catalog.counts(shop.id, "events", wanted)
-        serious = Wanted(since=begin, importance=floor(Band.IMPORTANT))
-        important = await catalog.counts(shop.id, "events", serious)
-        before = await catalog.counts(shop.id, "events", Wanted(since=begin - timedelta(days=days), until=begin))
-        found = await catalog.per_day(shop.id, Wanted(), zone)
-        bars = [(begin + timedelta(days=n), found.get(first + timedelta(days=n), 0)) for n in range(days)]
-        return {
-            "total": counts.total,
-            "important": important.total,
-            "before": before.total,
-            "by_type": counts.by["type"],
-            "bars": bars,
-        }
-
     return routes
+
+
+def _charts(dates: Sequence[date], found: Sequence[Day]) -> list[Chart]:
+    def rows(values: Callable[[Day], Iterable[float | None]]) -> list[tuple[date, Sequence[float | None]]]:
+        return [(at, tuple(values(day))) for at, day in zip(dates, found, strict=True)]
+
+    kinds = [one.value for one in EventType]
+    answered = ("c.messages", "c.by_model", "c.by_shop", "c.by_staff")
+    return [
+        Chart("messages", answered, rows(lambda d: (d.messages, d.by_model, d.by_shop, d.by_staff)), "lines"),
+        Chart("latency", ("c.half", "c.most"), rows(lambda d: (d.within(0.5), d.within(0.9))), "lines", "s"),
+        Chart("types", [f"type.{one}" for one in kinds], rows(lambda d: (d.types[one] for one in kinds)), "stacked"),
+        Chart("bands", [f"band.{one}" for one in Band], rows(lambda d: (d.bands[one] for one in Band)), "stacked"),
+        Chart("tokens", ("c.tokens",), rows(lambda d: (d.tokens,)), "bars"),
+        Chart("dollars", ("c.dollars",), rows(lambda d: (round(d.dollars, 4),)), "bars", "$"),
+    ]

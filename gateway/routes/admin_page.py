@@ -121,6 +121,7 @@ class Pages:
             here=here(request),
             switch=here(request, lang="en" if language == "th" else "th"),
             when=lambda moment, day=False: _when(moment, zone, language, day=day),
+            day_of=lambda day: f"{day.day} {MONTHS[language][day.month - 1]}",
             number=lambda count: f"{count:,}",
             done=self._done(request, say),
             undo=request.query_params.get("undo", "") if request.query_params.get("done") == "saved" else "",

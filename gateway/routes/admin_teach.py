@@ -33,11 +33,11 @@ def router(
     sessions = pages.sessions
 
     @routes.get("/admin/{tenant}/teach")
-    async def teach(request: Request, tenant: str, ref: str = "", message: str = "") -> Response:
+    async def teach(request: Request, tenant: str, ref: str = "", message: str = "", question: str = "") -> Response:
         staff = await sessions.staff(request)
         shop = sessions.tenant(staff, tenant)
-        question, answer = await _said(shop, ref, message) if ref else ("", "")
-        return await _page(request, staff, shop, question, answer, ref)
+        asked, answer = await _said(shop, ref, message) if ref else (question[:LONGEST], "")
+        return await _page(request, staff, shop, asked, answer, ref)
 
     @routes.post("/admin/{tenant}/teach")
     async def act(request: Request, tenant: str) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 from redis.asyncio import Redis
 
 from config.settings import Settings
-from config.tenants import Tenants
+from config.tenants import Tenant, Tenants
 from gateway.adapters.base import Sender
 from gateway.channel_states import ChannelStates
 from gateway.inbox.base import Inbox
 from gateway.ledger import Ledger
 from memory.config import MemoryConfig, MemoryRules
 from memory.keys import DEFAULT_AGENT, understanding_dir
+from memory.recall.entry import Entry
 from memory.redis_client import connect
 
 if TYPE_CHECKING:
+    from gateway.budgets import Budgets
     from gateway.hooks import Hook
     from gateway.live import Live
     from gateway.media import Fetcher
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from gateway.spending import Spending
     from gateway.turn import Turn
     from memory.memory_manager import MemoryManager
+    from processors.llm import ChatModel
+    from processors.pii import Kind
+    from processors.prices import Prices
 
 Clock = Callable[[], datetime]  # aware times
 
@@ -55,6 +60,7 @@ def memory_config(settings: Settings, redis_url: str | None) -> MemoryConfig:
         openrouter_model=settings.openrouter_model,
         openrouter_base_url=settings.openrouter_base_url,
         embeddings=settings.embeddings,
+        knowledge_path=settings.config_dir / "knowledge",
     )
 
 
@@ -85,16 +91,29 @@ def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRu
     return rules
 
 
+def shielded(model: ChatModel, tenants: Tenants) -> ChatModel:
+    """The model, which is not told what a tenant withholds."""
+    from processors.shielded import Shielded
+
+    def withheld(tenant_id: str) -> Collection[Kind]:
+        tenant = tenants.get(tenant_id)
+        return tenant.privacy.withhold if tenant else ()
+
+    return Shielded(model, withheld)
+
+
 def memory_of(
     settings: Settings,
     tenants: Tenants,
     redis_url: str | None,
     *,
     spending: Spending | None = None,
+    budgets: Budgets | None = None,
     changed: Callable[[str, str], None] | None = None,
     clock: Clock = utc_now,
 ) -> MemoryManager:
     """Over Redis, or with sessions in this process where no URL is given."""
+    from gateway.budgets import Budgets
     from gateway.meanings import Meanings
     from memory.memory_manager import MemoryManager
     from memory.parts import reader
@@ -104,13 +123,16 @@ def memory_of(
     config = memory_config(settings, redis_url)
     model = OpenRouter(on_usage=spending.used if spending else None)
 
-    def model_of(tenant_id: str) -> tuple[OpenRouter, Access]:
+    limited = kept_to_limits(model, budgets or Budgets(None, tenants.get, prices_of(settings), clock))
+    asked = shielded(limited, tenants)
+
+    def model_of(tenant_id: str) -> tuple[ChatModel, Access]:
         from gateway.responder import access_of  # when a session ends; the HTTP side never does
 
         tenant = tenants.get(tenant_id)
         agent = tenant.agent(DEFAULT_AGENT) if tenant else None
         access = access_of(tenant, agent) if tenant and agent else Access(api_key=None)
-        return model, replace(access, purpose="remember")
+        return asked, replace(access, purpose="remember")
 
     return MemoryManager(
         config,
@@ -118,9 +140,45 @@ def memory_of(
         read_session=reader(model_of),
         model=model,
         embeddings=Meanings(settings, tenants),
+        listed=canned_answers(tenants),
         changed=changed,
         clock=clock,
     )
+
+
+def canned_answers(tenants: Tenants) -> Callable[[str], Sequence[Entry]]:
+    """A tenant's own answers, as the search finds them."""
+    from gateway.per_tenant import PerTenant
+
+    def made(tenant: Tenant) -> list[Entry]:
+        out = []
+        for number, one in enumerate(tenant.faq):
+            answer = "\n".join(dict.fromkeys(filter(None, (one.answer.th, one.answer.en))))
+            text = f"{one.questions[0]}\n{answer}"
+            out.append(Entry(f"q_{number}", "faq", text, " ".join((*one.questions, answer)), 0.9))
+        return out
+
+    kept = PerTenant(made)
+
+    def listed(tenant_id: str) -> Sequence[Entry]:
+        tenant = tenants.get(tenant_id)
+        return kept.of(tenant) if tenant else ()
+
+    return listed
+
+
+def prices_of(settings: Settings) -> Prices:
+    from processors.prices import Prices
+
+    return Prices(settings.config_dir / "prices.yaml")
+
+
+def kept_to_limits(model: ChatModel, budgets: Budgets) -> ChatModel:
+    """The model with what each tenant allows: other models in order, as long as its budget lasts."""
+    from gateway.budgets import Budgeted
+    from processors.fallbacks import WithFallbacks
+
+    return Budgeted(WithFallbacks(model), budgets)
 
 
 def senders_of(settings: Settings, stack: AsyncExitStack, inbox: Inbox | None = None) -> dict[str, Sender]:
@@ -164,6 +222,7 @@ def turn_of(
     client: Redis | None = None,
     ledger: Ledger | None = None,
     spending: Spending | None = None,
+    budgets: Budgets | None = None,
     times: Times | None = None,
     live: Live | None = None,
     watching: Sequence[Hook] = (),
@@ -171,6 +230,8 @@ def turn_of(
 ) -> Turn:
     from gateway.adapters.line_sender import LineSender
     from gateway.after_hours import AfterHours
+    from gateway.asking_staff import AskStaff
+    from gateway.budgets import Budgets
     from gateway.commands import Commands
     from gateway.dead_letters import DeadLetters
     from gateway.events import Events
@@ -195,8 +256,10 @@ def turn_of(
     from processors.models import EventType
     from processors.openrouter import OpenRouter
 
-    model = OpenRouter(on_usage=spending.used if spending else None)
-    stack.push_async_callback(model.close)
+    client_of_model = OpenRouter(on_usage=spending.used if spending else None)
+    stack.push_async_callback(client_of_model.close)
+    budgets = budgets or Budgets(client, tenants.get, prices_of(settings), clock)
+    model = shielded(kept_to_limits(client_of_model, budgets), tenants)
     processors = PerTenant(
         lambda tenant: EventProcessor(
             llm=model,
@@ -208,7 +271,8 @@ def turn_of(
         )
     )
     desk = StaffDesk(inbox, client, states)
-    responder = Responder(model, processors)
+    budgets.told = desk.budget_spent
+    responder = Responder(model, processors, manager.library)
     tasks = StaffTasks(client, clock) if client else None
     after_hours = AfterHours(responder, desk, tasks)
     reach = Reach(client) if client else None
@@ -243,6 +307,7 @@ def turn_of(
         holders=holders,
         hooks=Hooks(History(manager.transcripts), [*([live] if live else []), *watching, *installed()]),
         after_hours=after_hours,
+        ask_staff=AskStaff(desk, tasks, manager.unanswered),
         ledger=ledger,
         reach=reach,
         names=Names(manager, client, line.profile if isinstance(line, LineSender) else None),

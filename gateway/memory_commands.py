@@ -26,7 +26,8 @@ Progress = AbstractContextManager[Callable[[int, int], None]]
 
 
 @asynccontextmanager
-async def _manager(settings: Settings, redis_url: str | None = None) -> AsyncIterator[MemoryManager]:
+async def manager_of(settings: Settings, redis_url: str | None = None) -> AsyncIterator[MemoryManager]:
+    """For one command; what goes wrong with it becomes a line."""
     tenants = Tenants(settings)
     tenants.load()
     manager = assembly.memory_of(settings, tenants, redis_url)
@@ -40,7 +41,7 @@ async def _manager(settings: Settings, redis_url: str | None = None) -> AsyncIte
 
 async def show(settings: Settings, tenant: str, user: str) -> list[str]:
     """Who it is, what holds, what the last sessions were about."""
-    async with _manager(settings) as manager:
+    async with manager_of(settings) as manager:
         check_tenant(tenant)
         memory = await manager.longterm.load(tenant, await manager.knowledge.canonical(tenant, user))
     if memory is None:
@@ -57,14 +58,14 @@ async def show(settings: Settings, tenant: str, user: str) -> list[str]:
 
 
 async def search(settings: Settings, tenant: str, user: str, query: str, limit: int) -> list[str]:
-    async with _manager(settings) as manager:
+    async with manager_of(settings) as manager:
         hits = await manager.search(tenant, user, query, limit)
     return [f"{hit.score:.2f}  {hit.kind}  {hit.text}" for hit in hits] or ["nothing found"]
 
 
 async def export(settings: Settings, tenant: str, user: str | None) -> list[str]:
     """One line of JSON a person: of all of them where none is named."""
-    async with _manager(settings) as manager:
+    async with manager_of(settings) as manager:
         check_tenant(tenant)
         users = [user] if user else [one async for one in manager.longterm.users(tenant)]
         values: list[dict[str, Any]] = []
@@ -79,7 +80,7 @@ async def export(settings: Settings, tenant: str, user: str | None) -> list[str]
 
 async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> list[str]:
     done = []
-    async with _manager(settings) as manager:
+    async with manager_of(settings) as manager:
         check_tenant(tenant)
         for file in files:
             for number, raw in enumerate(file.read_bytes().splitlines(), 1):
@@ -94,7 +95,7 @@ async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> lis
 
 async def link(settings: Settings, tenant: str, user: str, to: str) -> list[str]:
     with use_redis(settings) as (url, _):
-        async with _manager(settings, url) as manager:
+        async with manager_of(settings, url) as manager:
             for one in (user, to):
                 if ":" not in one or ":group:" in one:
                     raise Failed(f"{one!r} is no person's id: write it as line:U… or telegram:12345")
@@ -103,7 +104,7 @@ async def link(settings: Settings, tenant: str, user: str, to: str) -> list[str]
 
 
 async def unlink(settings: Settings, tenant: str, user: str) -> list[str]:
-    async with _manager(settings) as manager:
+    async with manager_of(settings) as manager:
         return [f"{user} is parted from {await manager.unlink_user(tenant, user)}"]
 
 
@@ -112,7 +113,7 @@ async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
         client = assembly.inbox_client(settings, url)
         inbox = RedisInbox(client, "operator")
         try:
-            async with _manager(settings, url) as manager:
+            async with manager_of(settings, url) as manager:
                 receipt = await Forgetting(manager, inbox, client, settings.data_dir)(tenant, user)
         finally:
             await inbox.close()
@@ -123,7 +124,7 @@ async def reindex(settings: Settings, tenant: str | None, progress: Callable[[st
     """Makes the lists over a tenant, or over every one, anew, and the vectors that find by meaning, where there is what
     makes them; `progress` gives a bar for one."""
     done = []
-    async with _manager(settings) as manager:
+    async with manager_of(settings) as manager:
         for one in [check_tenant(tenant)] if tenant else await manager.longterm.tenants():
             with progress(one) as told:
                 people = await manager.catalog.refresh(one, anew=True, progress=told)

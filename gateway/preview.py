@@ -64,7 +64,7 @@ class Previews:
                 own=understanding_dir(settings.data_dir / "understanding", tenant.id),
             )
         )
-        self._responder = Responder(OpenRouter(), processors)
+        self._responder = Responder(OpenRouter(), processors, manager.library)
         self._minding = Minding(manager)
 
     async def of(self, tenant: Tenant, user: str, words: str) -> Preview:
@@ -108,6 +108,7 @@ class Previews:
             context=known | minded.context(),
             now=now,
             standalone=asked if asked != words else None,
+            files=await self._responder.files(tenant, asked),
         )
 
     async def _session(self, ref: ConversationRef, now: datetime) -> ShortTermMemory:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from msgspec import structs
+
 from config.tenants import Agent, Attachment, Faq, Tenant
-from gateway import prompt, riding
+from gateway import prompt, riding, sources
+from gateway.about_shop import about_shop, facts, priced
 from gateway.adapters.base import Watch
 from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
@@ -27,8 +30,9 @@ from gateway.standalone import Standalone, size_of
 from gateway.texts import Tongue, fresh, text, wordings
 from gateway.tools import CUT, Toolbox, converse
 from memory.budget import budget
+from memory.library.library import Found, Library
 from processors.event_processor import EventProcessor
-from processors.faq import FaqIndex, Match
+from processors.faq import LIKELY, FaqIndex, Match
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMBadAnswer, LLMError
 from processors.models import EventType, MemoryEvent
@@ -38,6 +42,13 @@ from processors.tokens import counter
 log = logging.getLogger(__name__)
 
 SAME = 0.9  # a score from which the customer asked in the shop's own words
+SURE_PASSAGE = 0.6  # a score from which a passage is told as it stands, without a model; set with benchmarks/faq.py
+OWN_CASE, UNKNOWN = "own_case", "unknown"  # why staff are asked: they alone can look it up; it is written nowhere
+_PASSAGES = 4  # of the shop's files in one prompt
+_ASKING = (EventType.INQUIRY, EventType.SUPPORT)
+_ABOUT: dict[Tongue, str] = {"th": "ข้อมูลร้าน", "en": "About the shop"}
+_ONE_QUESTION = 100  # characters: a longer message wants something else as well
+_NOT_ASKING = (EventType.COMPLAINT, EventType.TRANSACTION, EventType.FEEDBACK)
 _LAST = 8  # lines of the bot in which a text is not said twice
 
 _BY_TYPE = {
@@ -89,6 +100,7 @@ class Question:
     standalone: str | None = None  # what a follow-up means in words that can be looked for
     watch: Watch | None = None  # sees the model's answer while it grows
     riding: bool = False  # the model also says what the message means
+    files: Sequence[Found] = ()  # passages of the shop's files that fit
 
     @property
     def text(self) -> str:
@@ -121,10 +133,12 @@ def _asked_in(language: Tongue, questions: Sequence[str]) -> str:
 class Responder:
     """Shared by all tenants."""
 
-    def __init__(self, model: ChatModel, processors: PerTenant[EventProcessor]) -> None:
+    def __init__(self, model: ChatModel, processors: PerTenant[EventProcessor], library: Library | None = None) -> None:
+        self._library = library
         self._model = model
         self._processors = processors
         self._scratch = Scratch()
+        self._priced = PerTenant(priced)
         self._standalone = Standalone(model)
         self._faq = PerTenant(
             lambda tenant: FaqIndex(
@@ -137,6 +151,11 @@ class Responder:
         """Whether the shop has an answer of its own that surely fits."""
         match = self._faq.of(tenant).best(words)
         return match is not None and match.sure
+
+    def fitting(self, tenant: Tenant, words: str) -> tuple[Match | None, list[Match]]:
+        """The shop's answer that may be sent, and those that would be offered."""
+        faq = self._faq.of(tenant)
+        return faq.best(words), faq.top(words, 3)
 
     async def standalone(self, moment: Moment, words: str) -> str:
         """What the message means without the ones before it; see `gateway.standalone`."""
@@ -157,16 +176,20 @@ class Responder:
             return _canned(tenant.faq[match.index], language), event, match
         if event.event_type is not EventType.COMPLAINT and (told := opening(tenant, words, question.now, language)):
             return Answer(told), event, match
+        asks = event.event_type not in _NOT_ASKING and len(words) <= _ONE_QUESTION
+        if asks and (told := about_shop(tenant, self._priced.of(tenant), words, language)):
+            return Answer(told, by_shop=True), event, match
         return None, event, match
 
     async def answer(self, question: Question) -> Answer:
         """Never raises for a failing model: then rules answer."""
-        tenant, language = question.tenant, question.language
+        tenant = question.tenant
         own, event, match = await self.own(question)
         if own is not None:
             return own
         faq = self._faq.of(tenant)
         words = " ".join(message.text for message in question.messages).strip()
+        question = replace(question, files=await self.files(tenant, question.standalone or words))
         access = access_of(tenant, question.agent)
         if access.api_key and not question.hurried:
             try:
@@ -179,10 +202,18 @@ class Responder:
                 )
         if question.standalone and (meant := self._meant(question, event, faq)):
             return meant
+        if match is not None and match.certainty >= LIKELY:
+            return _likely(tenant.faq[match.index], question.language)
         return self._by_rules(question, event, faq, words)
+
+    async def files(self, tenant: Tenant, words: str) -> Sequence[Found]:
+        """The passages of the shop's files that may answer."""
+        return await self._library.find(tenant.id, words, _PASSAGES) if self._library is not None and words else ()
 
     def _meant(self, question: Question, event: MemoryEvent, faq: FaqIndex) -> Answer | None:
         """The shop's answer to what a follow-up means, if it is sure and not what was just said."""
+        if _OWN.search(normalise(question.text)):
+            return None
         meant = question.standalone or ""
         match = faq.best(meant)
         if match is None or not match.sure or not for_everybody(event, match, meant):
@@ -196,6 +227,7 @@ class Responder:
         tenant, faq = question.tenant, self._faq.of(question.tenant)
         words = " ".join(message.text for message in question.messages).strip()
         hits = faq.top(question.standalone or words, 3) if words else []
+        of_shop = facts(tenant, question.language)
         return prompt.build(
             shop=tenant.name,
             instructions=question.agent.instructions or "",
@@ -209,8 +241,10 @@ class Responder:
                     _told(tenant.faq[hit.index], question.language),
                 )
                 for hit in hits
-            ],
+            ]
+            + ([(_ABOUT[question.language], of_shop)] if of_shop else []),
             text=room.own(question.text) if room else question.text,
+            files=sources.told(question.files, question.language),
             images=question.images,
             room=room,
             ending=riding.ASK if question.riding else "",
@@ -222,19 +256,25 @@ class Responder:
         request = ChatRequest(
             messages=self.told(question, room),
             access=access,
+            max_tokens=question.agent.max_answer_tokens,
             temperature=question.agent.temperature,
             session_id=question.session_id,  # the same provider again, which has the beginning in its cache
         )
-        watch = riding.Unseen(question.watch) if question.riding and question.watch else question.watch
+        watch = riding.Unseen(question.watch) if question.watch else None
         completion, actions = await converse(
             *(self._model, request, question.tools, question.agent.max_tool_rounds, watch, self._scratch)
         )
         told, ridden = riding.split(completion.text) if question.riding else (completion.text, None)
+        told, asks = riding.asks_staff(told)
+        if asks and not told:
+            told = question.tenant.reply("unanswered", question.language)
         if ridden and not told:
             raise LLMBadAnswer("the language model said nothing to the customer")
         cut = f"{text('cut', question.language, count=len(own))}\n\n" if own != question.text else ""
         return Answer(
-            cut + told,
+            cut + sources.cited(told, question.files, question.language),
+            for_staff=UNKNOWN if asks else "",
+            nearest=self._nearest(question) if asks else "",
             model=completion.model,
             provider=completion.provider,
             actions=tuple(actions),
@@ -262,14 +302,25 @@ class Responder:
             apart = " " if language == "th" and name.isascii() else ""  # คุณพลอย, but คุณ Beam
             return Answer(text("met", language).format(name=apart + name))
         if _OWN.search(plain) and _ASKS.search(plain) and kind not in (EventType.COMPLAINT, EventType.TRANSACTION):
-            return Answer(fresh("own_case", language, said))
+            return Answer(fresh("own_case", language, said), for_staff=OWN_CASE)
         if name := _BY_TYPE.get(kind):
             return Answer(fresh(name, language, said))
+        if kind in _ASKING and question.files and question.files[0].score >= SURE_PASSAGE:
+            return Answer(sources.quoted(question.files[0], language), by_shop=True)
         near = [_asked_in(language, tenant.faq[hit.index].questions) for hit in faq.top(words, 3)]
         if near:
             listed = "\n".join(f"- {q}" for q in near)
             return Answer(f"{text('did_you_mean', language)}\n{listed}", buttons_of(near))
-        return Answer(tenant.reply("fallback", language), suggested_by(question.agent))
+        return Answer(
+            tenant.reply("unanswered", language),
+            suggested_by(question.agent),
+            for_staff=UNKNOWN,
+            nearest=self._nearest(question),
+        )
+
+    def _nearest(self, question: Question) -> str:
+        found = self._faq.of(question.tenant).top(question.standalone or question.text, 1)
+        return _asked_in(question.language, question.tenant.faq[found[0].index].questions) if found else ""
 
     def _wordless(self, question: Question, said: Sequence[str]) -> Answer:
         last, language = question.messages[-1], question.language
@@ -302,6 +353,13 @@ def _details(event: MemoryEvent) -> bool:
 def _canned(entry: Faq, language: Tongue) -> Answer:
     media = tuple(map(_attached, entry.media))
     return Answer(entry.answer.within(language), buttons_of(entry.buttons), media=media, by_shop=True)
+
+
+def _likely(entry: Faq, language: Tongue) -> Answer:
+    """Not sure: the question that it answers stands above it."""
+    answer = _canned(entry, language)
+    asked = literal(_asked_in(language, entry.questions))
+    return structs.replace(answer, text=f"{text('if_you_mean', language, question=asked)}\n{answer.text}")
 
 
 def _told(entry: Faq, language: Tongue) -> str:

@@ -21,6 +21,8 @@ ASK = (
     "0.1 a greeting."
 )
 _BEGINS = "<kind>"
+ASKS_STAFF = "<ask_staff>"  # the model writes it below an answer that does not answer
+_ASKS_STAFF = re.compile(r"\s*</?ask_staff\s*/?>\s*")
 _LINE = re.compile(r"<kind>\s*([A-Z_]+)[\s,:]+([01](?:\.\d+)?)\s*(?:</kind>)?\s*")
 
 Ridden = tuple[str, float]  # the event type's name, the importance from 0.0 to 1.0
@@ -36,13 +38,24 @@ def split(text: str) -> tuple[str, Ridden | None]:
     return answer if answer == text else answer.rstrip(), told
 
 
+def asks_staff(text: str) -> tuple[str, bool]:
+    """The answer without the mark, and whether it had one: the model knows no answer, and says that staff will."""
+    answer = _ASKS_STAFF.sub("\n", text)
+    return (answer.strip(), True) if answer != text else (text, False)
+
+
 def shown(text: str) -> str:
-    """What of an answer that may still grow is for the customer: nothing from where the line may begin."""
-    at = text.find(_BEGINS)
-    if at < 0:
-        # The line may have begun: "…\n<ki".
-        at = next((len(text) - n for n in range(len(_BEGINS) - 1, 0, -1) if text.endswith(_BEGINS[:n])), len(text))
+    """What of an answer that may still grow is for the customer: nothing from where one of the marks may begin."""
+    at = min(_beginning(text, mark) for mark in (_BEGINS, ASKS_STAFF))
     return text[:at].rstrip() if at < len(text) else text
+
+
+def _beginning(text: str, mark: str) -> int:
+    at = text.find(mark)
+    if at >= 0:
+        return at
+    # It may have begun: "…\n<ki".
+    return next((len(text) - n for n in range(len(mark) - 1, 0, -1) if text.endswith(mark[:n])), len(text))
 
 
 class Unseen:

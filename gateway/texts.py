@@ -193,7 +193,7 @@ TEXTS: dict[str, dict[Tongue, str]] = {
     "page": {"th": "หน้า {number}", "en": "p. {number}"},
     "sources": {"th": "ที่มา:", "en": "Source:"},
     "staff_unknown_question": {
-        "th": "ลูกค้าถามเรื่องที่ร้านยังไม่ได้เขียนคำตอบไว้",
+        "th": "ลูกค้าถามเรื่องที่ร้านยังไม่ได้เขียนคำตอบไว้ค่ะ",
         "en": "A customer asks what nothing of yours answers",
     },
     "if_you_mean": {"th": "ถ้าถามเรื่อง “{question}” นะคะ", "en": "If you're asking “{question}”:"},

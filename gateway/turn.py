@@ -18,6 +18,7 @@ from config.tenants import Agent, Tenant
 from gateway import record
 from gateway.adapters.base import Sender
 from gateway.after_hours import AfterHours
+from gateway.asking_staff import AskStaff
 from gateway.channel_states import ChannelStates
 from gateway.ending import Ending
 from gateway.errors import InboxUnavailable, SendFault, UnknownTenant
@@ -36,8 +37,8 @@ from gateway.outbox import ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
 from gateway.patience import CarryOn, Expired, Holder, Park, Patience, Times
 from gateway.per_tenant import PerTenant
-from gateway.privacy import Notices, kept_event, kept_lines
 from gateway.personal import personal
+from gateway.privacy import Notices, kept_event, kept_lines
 from gateway.reach import Reach
 from gateway.responder import Question, Responder, access_of
 from gateway.riding import Ridden
@@ -91,6 +92,7 @@ class Turn:
         names: Names | None = None,
         hooks: Hooks | None = None,
         after_hours: AfterHours | None = None,
+        ask_staff: AskStaff | None = None,
         times: Times = Times(),
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -117,6 +119,7 @@ class Turn:
         self._notices = Notices(manager)
         self._hooks = hooks or Hooks(History(manager.transcripts))
         self._after_hours = after_hours
+        self._ask_staff = ask_staff
         self._homes = Homes(inbox, manager)
         self._enable_memory = enable_memory
         self._clock = clock
@@ -308,6 +311,8 @@ class Turn:
                 answer = await self._after_hours.answer(moment, question)
             else:
                 answer = await self._responder.answer(question)
+            if self._ask_staff is not None:
+                answer = await self._ask_staff.noted(moment, answer)
         finally:
             thinking.cancel()
             if watch is not None:
@@ -382,7 +387,7 @@ class Turn:
         """Nothing worked and nothing was sent: the customer hears that, once, if they asked for something."""
         relayed = moment.last.kind in RELAYED
         answer = Answer("" if relayed else moment.tenant.reply("error", moment.language))
-        outbox = self._patience.pack(moment, outbox, answer)
+        outbox = self._patience.pack(moment, outbox, personal(moment, answer))
         try:
             await self._courier.deliver(claim, moment.tenant, outbox)
         except SendFault as error:

@@ -36,7 +36,8 @@ class MemoryConfig(BaseModel):
     `redis_url` None: sessions live in this process. `longterm_url` None: JSON files under `lm_base_path`, else
     PostgreSQL. `transcripts_path` None: `transcripts` beside `lm_base_path`.
     `openrouter_api_key` None: rules classify. `embeddings`: `local` or `local-e5` (where installed), `none`, or a model
-    at `openrouter_base_url`. `transcript_retention_days` 0: transcripts are kept.
+    at `openrouter_base_url`. `transcript_retention_days` 0: transcripts are kept. `knowledge_path`: the folder with a
+    folder of files for each tenant; None: there are none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,6 +59,7 @@ class MemoryConfig(BaseModel):
     openrouter_model: str = "openai/gpt-4o-mini"
     openrouter_base_url: str = "https://openrouter.ai/api/v1"
     embeddings: str = "local"
+    knowledge_path: Path | None = None
 
     @property
     def rules(self) -> MemoryRules:
@@ -74,6 +76,10 @@ class MemoryConfig(BaseModel):
     @property
     def index(self) -> Path:
         return self.lm_base_path.parent / "index"
+
+    @property
+    def unanswered(self) -> Path:
+        return self.lm_base_path.parent / "unanswered"
 
     @property
     def archive(self) -> Path:

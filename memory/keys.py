@@ -147,6 +147,12 @@ def conversation_file(base: Path, tenant: str, conversation: str) -> Path:
     return base / check_tenant(tenant) / f"{escape(conversation)}.json"
 
 
+def knowledge_dir(base: Path, tenant: str) -> Path:
+    """What the shop wrote down for its bot; `base` is `CONFIG_DIR/knowledge`."""
+    return base / check_tenant(tenant)
+
+
 def list_file(base: Path, tenant: str) -> Path:
-    """A tenant's API keys that were made here, or whom it blocked; `base` is `DATA_DIR/keys` or `DATA_DIR/blocked`."""
+    """A tenant's API keys that were made here, whom it blocked, or what nobody could answer; `base` is `DATA_DIR/keys`,
+    `DATA_DIR/blocked` or `DATA_DIR/unanswered`."""
     return base / f"{check_tenant(tenant)}.json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from memory.canonical import canonical, change_theirs, resolved
 from memory.episodes import Episode, Feedback
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact, Merged, Scope
+from memory.library.library import OWNER, Library
 from memory.models import Changes, LongTermMemory
 from memory.procedures import Procedure
 from memory.protocols import LongTerm
@@ -20,7 +21,10 @@ from memory.recall.entry import Entry, Hit
 from memory.recall.finder import Finder
 from memory.wording import key_form
 
-KINDS = {"facts": "fact", "episodes": "episode", "procedures": "procedure", "events": "event"}
+KINDS = {"facts": "fact", "episodes": "episode", "procedures": "procedure", "events": "event"} | {
+    one: one for one in ("knowledge", "faq")
+}
+_SHELVED = frozenset(("knowledge", "faq"))  # what the shop wrote down: the same for everybody
 _USED_AGAIN = timedelta(days=1)  # a use is written down once a day: a look must not cost a write each time
 
 
@@ -46,9 +50,10 @@ class Knowledge:
     """Every call names the tenant and the user, and sees nothing else. Raises InvalidId for ids that can't be a key and
     LongTermUnavailable where it can't be read or written: an error is no empty answer."""
 
-    def __init__(self, longterm: LongTerm, finder: Finder | None = None) -> None:
+    def __init__(self, longterm: LongTerm, finder: Finder | None = None, library: Library | None = None) -> None:
         self._longterm = longterm
         self.finder = finder or Finder()
+        self._library = library
 
     async def canonical(self, tenant: str, user: str) -> str:
         """Who stands for this id now: itself, or whom it was merged into."""
@@ -85,9 +90,20 @@ class Knowledge:
         """Raises ValueError for a kind that there is not."""
         wanted = kinds_of(kinds)
         seen = await self.seen_by(tenant, user, agent=agent, session=session)
-        return await self.found(
+        hits = await self.found(
             tenant, user, seen, query, now, limit=limit, agent=agent, keep=lambda one: one.kind in wanted
         )
+        return await self._beside(tenant, query, hits, wanted, limit)
+
+    async def _beside(self, tenant: str, query: str, hits: list[Hit], kinds: Collection[str], limit: int) -> list[Hit]:
+        """With what the shop wrote down, which is ranked once for everybody."""
+        if self._library is None or not _SHELVED & set(kinds):
+            return hits
+        shelved = await self._library.entries(tenant)
+        found = await self.finder.find(
+            tenant, OWNER, shelved, query, limit, view="all", keep=lambda one: one.kind in kinds
+        )
+        return sorted([*hits, *found], key=lambda hit: -hit.score)[: max(0, limit)]
 
     async def found(
         self, tenant: str, user: str, seen: Seen, query: str, now: datetime, *, limit: int = 10,
@@ -117,7 +133,7 @@ class Knowledge:
         if anew:
             await self.finder.remove(tenant)
         users = ["", *[user async for user in self._longterm.users(tenant)]]
-        await self.finder.drop(tenant, set(await self.finder.owners(tenant)) - set(users))
+        await self.finder.drop(tenant, set(await self.finder.owners(tenant)) - {*users, OWNER})
         made = 0
         for done, user in enumerate(users, 1):
             memory = await (self._longterm.load(tenant, user) if user else self._longterm.load_shared(tenant))
@@ -159,6 +175,7 @@ class Knowledge:
                 keep=lambda one: one.kind in kinds and (one.kind != "fact" or one.id in by_id),
             )  # fmt: skip
             found = sorted((by_id[hit.id] for hit in hits if hit.kind == "fact"), key=lambda one: -one.confidence)
+            hits = await self._beside(tenant, query, hits, kinds, limit)
             lines = [hit.text for hit in hits if hit.kind != "fact"]
         else:
             found = sure[: max(0, limit)]

@@ -53,9 +53,10 @@ class MemoryManager(Knowing, Linking):
     """With a configuration alone it makes its own stores and processor (`memory.parts`); each can be given.
 
     `rules` gives a tenant's own rules, `read_session` asks a tenant's language model what a session told; `model` is
-    closed with the manager; `listed` gives a tenant's canned answers for the search; `changed` hears tenant and user of
-    each write to the files of long-term memory, in the thread that wrote; `clock` gives aware times. No call about a session raises because Redis or the disk is
-    away: it goes on with a minimal session, and with what could be read.
+    closed with the manager; `listed` gives a tenant's canned answers for the search; `changed` hears tenant and
+    user of each write to the files of long-term memory, in the thread that wrote; `clock` gives aware times. No
+    call about a session raises because Redis or the disk is away: it goes on with a minimal session, and with what
+    could be read.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from processors.models import MemoryEvent
 
 __all__ = ["KINDS", "Entry", "Hit", "of_episode", "of_event", "of_fact", "of_procedure"]
 
-KINDS = ("fact", "episode", "procedure", "event")
+KINDS = ("fact", "episode", "procedure", "event", "knowledge", "faq")
 
 
 def of_fact(fact: Fact, user: str = "") -> Entry:

@@ -17,11 +17,12 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 from processors.normalise import normalise, words_apart
 
 SURE = 0.85  # certainty from which an entry may be answered with as it stands; set with benchmarks/faq.py
+LIKELY = 0.7  # certainty from which it may be answered with below its question, so that a customer sees what it answers
 POSSIBLE = 0.38  # score from which one is worth being shown to a language model, or offered
 
-# What makes an entry certain, of 0.0 to 1.0 each: its score, the share of what is asked that the shop's list speaks of at
-# all, its lead before the next one; with meanings also how close they are, and the lead in that. A logistic regression
-# on two of the three lists of benchmarks/faq_questions.yaml and on tests/unit/faq_pairs.yaml.
+# What makes an entry certain, of 0.0 to 1.0 each: its score, the share of what is asked that the shop's list speaks of
+# at all, its lead before the next one; with meanings also how close they are, and the lead in that. A logistic
+# regression on two of the three lists of benchmarks/faq_questions.yaml and on tests/unit/faq_pairs.yaml.
 _BY_WORDS = (-2.4, 2.2, 1.6, 2.4)
 _WITH_MEANINGS = (-3.3, 1.5, 2.9, 1.3, 0.8, 4.9)
 
@@ -34,7 +35,7 @@ _DEEP = 300  # characters: a longer text asks more than one thing, and no questi
 
 _HALF_OF_IT = 0.49  # the score of an entry that leaves out what was asked: offered, never sent as it stands
 # A question stands by itself; over the text as it was written.
-_CLAUSES = re.compile(r"[!.,\n]+\s*|(?<=\?)\s*|(?<=ค่ะ)\s+|(?<=ครับ)\s+")
+_CLAUSES = re.compile(r"[!.,\n]+\s*|(?<=\?)\s*|(?<=[ก-๎])\s+(?=[ก-๎])")
 _ASKS = re.compile(
     r"\?|ไหม|กี่|อะไร|ยังไง|เท่าไหร่|ที่ไหน|ตรงไหน|เมื่อไหร่|หรือยัง"
     r"|^\W*(?:what|when|where|which|who|how|do|does|is|are|can|could|will|would|may)\b"
@@ -131,7 +132,7 @@ class FaqIndex:
         certainty = 1 / (1 + math.exp(-sum(weight * value for weight, value in zip(weighed, told, strict=True))))
         found = Match(index, round(score, 3), certainty >= self._sure, round(certainty, 3))
         if self._leaves_out(index, text):
-            return replace(found, score=min(found.score, _HALF_OF_IT), sure=False)
+            return replace(found, score=min(found.score, _HALF_OF_IT), sure=False, certainty=0.0)
         return found if words.get(index, 0.0) >= _WORDS_TOO else replace(found, sure=False)
 
     def _leaves_out(self, index: int, text: str) -> bool:

@@ -6,11 +6,14 @@ import click
 
 from gateway.cli.common import Failed, in_loop
 from gateway.cli.dead_letters import dead_letters
+from gateway.cli.faq import faq
 from gateway.cli.keys import api_keys
+from gateway.cli.knowledge import knowledge
 from gateway.cli.longterm import longterm, migrate
 from gateway.cli.mcp import mcp
 from gateway.cli.memory import memory
 from gateway.cli.running import chat, cleanup, doctor, run, serve, worker
+from gateway.cli.simulate import simulate
 from gateway.cli.tasks import tasks
 from gateway.cli.tenants import tenants
 from gateway.cli.understanding import understanding
@@ -32,8 +35,8 @@ def cli() -> None:
 
 
 for command in (
-    *(run, serve, worker, chat, cleanup, doctor, migrate, longterm, tenants, webhooks, memory, api_keys, understanding),
-    *(dead_letters, tasks, mcp),
+    *(run, serve, worker, chat, cleanup, doctor, migrate, longterm, tenants, webhooks, memory, knowledge, api_keys),
+    *(faq, understanding, dead_letters, tasks, simulate, mcp),
 ):
     cli.add_command(command)
 

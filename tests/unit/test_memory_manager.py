@@ -477,6 +477,7 @@ class TestForget:
             "media_files": 0,
             "conversations": 0,
             "vectors": 0,
+            "unanswered": 0,
             "group_messages": 0,
         }
         assert named(tmp_path, "*U1*") == ["line:U10", "line:U10.json"]

@@ -1,0 +1,160 @@
+"""What customers asked and nobody could answer: one short list a tenant, for whoever writes the shop's answers.
+
+A line holds the question without numbers and addresses that may be somebody's, and who asked it as hashes alone, so
+that a person can be forgotten here too. The same question is one line, however often it is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from memory import keys
+from memory.errors import LongTermUnavailable
+from memory.file_locks import exclusive
+from processors.models import iso
+from processors.normalise import normalise, safe
+
+MOST = 300  # questions of a tenant: those that were last asked longest ago go first
+KEPT = timedelta(days=90)  # since it was last asked
+LONGEST = 300  # characters of a question
+_MOST_PEOPLE = 500  # of one question that are told apart
+_PRIVATE = re.compile(r"\S+@\S+|https?://\S+|\d(?:[\s().-]?\d){5,}")
+_HIDDEN = "…"
+
+
+class Unanswered(BaseModel):
+    """`times`: how many people asked; `near`: the shop's own question that is nearest, "" where there is none."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    question: str
+    language: str
+    times: int = Field(ge=1)
+    first_at: datetime
+    last_at: datetime
+    near: str = ""
+    people: tuple[str, ...] = Field(default=(), repr=False)
+
+
+_LIST = TypeAdapter(list[Unanswered])
+
+
+class UnansweredQuestions:
+    """`folder` is `DATA_DIR/unanswered`, made when something is first noted. Blocking, but only for small files. Raises
+    InvalidId for what is no tenant, LongTermUnavailable where the disk can't be used."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def all(self, tenant: str) -> list[Unanswered]:
+        """Most people first, then the last asked."""
+        found = self._read(keys.list_file(self._folder, tenant))
+        return sorted(found, key=lambda one: (-one.times, -one.last_at.timestamp(), one.id))
+
+    def note(
+        self, tenant: str, user: str, question: str, now: datetime, *, language: str = "th", near: str = ""
+    ) -> Unanswered | None:
+        """The line as it is now; None for a question without words. Of the same person again it counts once."""
+        asked = _PRIVATE.sub(_HIDDEN, " ".join(safe(question).split()))[:LONGEST].strip()
+        alike = normalise(asked)
+        if not alike.strip(" …?!.,"):
+            return None
+        line = blake2b(alike.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+        who = _hash(tenant, user)
+        noted: list[Unanswered] = []
+
+        def add(known: list[Unanswered]) -> list[Unanswered]:
+            before = next((one for one in known if one.id == f"u_{line}"), None)
+            people = before.people if before else ()
+            fresh = who not in people
+            one = Unanswered(
+                id=f"u_{line}",
+                question=before.question if before else asked,
+                language=language,
+                times=(before.times if before else 0) + fresh,
+                first_at=before.first_at if before else now,
+                last_at=now,
+                near=near[:LONGEST],
+                people=(*people, who)[-_MOST_PEOPLE:] if fresh else people,
+            )
+            noted[:] = [one]
+            rest = [other for other in known if other.id != one.id and now - other.last_at <= KEPT]
+            return [one, *sorted(rest, key=lambda other: other.last_at, reverse=True)[: MOST - 1]]
+
+        self._change(tenant, add)
+        return noted[0]
+
+    def drop(self, tenant: str, ids: Sequence[str]) -> int:
+        """Those that have an answer now; how many there were."""
+        return self._change(tenant, lambda known: [one for one in known if one.id not in set(ids)])
+
+    def forget(self, tenant: str, user: str) -> int:
+        """What this person asked alone goes, of the rest their part; how many lines that touched."""
+        who, touched = _hash(tenant, user), [0]
+
+        def without(known: list[Unanswered]) -> list[Unanswered]:
+            kept = []
+            for one in known:
+                if who not in one.people:
+                    kept.append(one)
+                    continue
+                touched[0] += 1
+                others = tuple(other for other in one.people if other != who)
+                if others:
+                    kept.append(one.model_copy(update={"people": others, "times": max(1, one.times - 1)}))
+            return kept
+
+        self._change(tenant, without)
+        return touched[0]
+
+    def _change(self, tenant: str, change: Callable[[list[Unanswered]], list[Unanswered]]) -> int:
+        """One writer at a time, over all processes; how many fewer there are."""
+        path = keys.list_file(self._folder, tenant)
+        if not path.exists() and not change([]):
+            return 0
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with exclusive(self._folder, tenant):
+                before = self._read(path)
+                after = change(before)
+                if after != before:
+                    _write(path, after)
+        except OSError as error:
+            raise LongTermUnavailable(f"{path} can't be written: {error.strerror or error}") from error
+        return len(before) - len(after)
+
+    def _read(self, path: Path) -> list[Unanswered]:
+        """What can't be understood holds nothing."""
+        try:
+            return _LIST.validate_python(orjson.loads(path.read_bytes()))
+        except (FileNotFoundError, ValueError, ValidationError):
+            return []
+        except OSError as error:
+            raise LongTermUnavailable(f"{path} can't be read: {error.strerror or error}") from error
+
+
+def _hash(tenant: str, user: str) -> str:
+    return blake2b(f"{tenant}\0{user}".encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
+
+
+def _write(path: Path, listed: Sequence[Unanswered]) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    values = [
+        {**one.model_dump(exclude={"first_at", "last_at"}), "first_at": iso(one.first_at), "last_at": iso(one.last_at)}
+        for one in listed
+    ]
+    descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)

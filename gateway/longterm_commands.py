@@ -12,9 +12,11 @@ from config.settings import Settings
 from config.tenants import Tenants
 from gateway import assembly
 from gateway.cli import Failed
-from memory.copying import Copy, Outcome, Whole
+from memory.copying import Copy, Outcome, Whole, copy_said
 from memory.keys import check_tenant
 from memory.long_term.json_files import JsonFiles
+from memory.protocols import Transcripts
+from memory.transcripts import TranscriptFiles
 
 Progress = AbstractContextManager[Callable[[int, int], None]]
 
@@ -40,16 +42,19 @@ async def copy(
     pair = hashlib.sha256(f"{_place(source)} {_place(target)}".encode()).hexdigest()[:16]
     notes = settings.data_dir / "copied" / f"{pair}.jsonl"
     lines, whole = [], True
-    async with _store(settings, source) as from_, _store(settings, target) as to:
+    async with _store(settings, source) as (from_, said), _store(settings, target) as (to, to_said):
         copying = Copy(from_, to, notes, anew=anew)
-        for one in [check_tenant(tenant)] if tenant else await from_.tenants():
+        known = {*await from_.tenants(), *await said.tenants()}
+        for one in [check_tenant(tenant)] if tenant else sorted(known):
             for number in range(1, _PASSES + 1):
                 with progress(f"{one}, pass {number}") as told:
                     if not await copying.once(one, told):
                         break
+            with progress(f"{one}, what was said") as told:
+                messages = await copy_said(said, to_said, one, told)
             with progress(f"{one}, compared") as told:
                 outcome = await copying.compare(one, told)
-            lines += _told(one, outcome)
+            lines += [*_told(one, outcome), f"{one}: {messages} messages of transcripts added or removed"]
             whole &= outcome.whole
     if whole:
         lines.append("All of it is the same on both sides. What is written from now on is copied by the next call.")
@@ -77,8 +82,8 @@ def _place(where: str) -> str:
 
 
 @asynccontextmanager
-async def _store(settings: Settings, where: str) -> AsyncIterator[Whole]:
-    """A URL, or a folder of JSON files: what DATA_DIR/longterm is."""
+async def _store(settings: Settings, where: str) -> AsyncIterator[tuple[Whole, Transcripts]]:
+    """A URL, or a folder of JSON files, what DATA_DIR/longterm is, with `transcripts` beside it."""
     now = datetime.now(UTC)
     tenants = Tenants(settings)
     tenants.load()
@@ -86,15 +91,18 @@ async def _store(settings: Settings, where: str) -> AsyncIterator[Whole]:
     if not where.startswith("postgresql://"):
         if "://" in where:
             raise Failed(f"{where.partition('://')[0]}:// is not known: give postgresql://… or a folder of JSON files")
-        yield JsonFiles(
+        store = JsonFiles(
             where, compression=settings.lm_compression, retention=lambda one: rules(one).retention, clock=lambda: now
         )
+        yield store, TranscriptFiles(Path(where).parent / "transcripts")
         return
     from memory.postgres.database import Database
+    from memory.postgres.said import PostgresTranscripts
     from memory.postgres.store import PostgresLongTerm
 
-    store = PostgresLongTerm(Database(where), retention=lambda one: rules(one).retention, cache_entries=0)
+    database = Database(where)
+    rows = PostgresLongTerm(database, retention=lambda one: rules(one).retention, cache_entries=0)
     try:
-        yield store
+        yield rows, PostgresTranscripts(database)
     finally:
-        await store.close()
+        await rows.close()

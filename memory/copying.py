@@ -1,4 +1,5 @@
-"""All of long-term memory copied from one store into another while the bot goes on writing the first.
+"""All of long-term memory, and what was said, copied from one store into another while the bot goes on writing the
+first.
 
 Each pass copies whoever changed since they were copied last; the stamps of what was copied are noted in a file, so that
 a copy that was broken off goes on where it was. What was copied is compared at the end, by count and by hash.
@@ -9,14 +10,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import orjson
 
+from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 from memory.long_term.document import RECORDS, Document, dump
+from memory.models import Message
+from memory.protocols import Transcripts
 
 Progress = Callable[[int, int], None]
 
@@ -155,6 +160,43 @@ class Copy:
         self._notes.parent.mkdir(parents=True, exist_ok=True)
         with self._notes.open("ab") as file:
             file.write(json.dumps([tenant, name, *(copied or ())]).encode() + b"\n")
+
+
+async def copy_said(source: Transcripts, target: Transcripts, tenant: str, progress: Progress) -> int:
+    """What was said, too: after it the target has each message that the source has, and no other of these people; how
+    many were added or removed. Of nobody with an id that is too long to be told. Raises LongTermUnavailable."""
+    users, changed = await source.users(tenant), 0
+    for at, user in enumerate(users):
+        progress(at, len(users))
+        here, there = await source.everything(tenant, user), await target.everything(tenant, user)
+        for ref in sorted({_ref(tenant, user, line) for line in (*here, *there)}):
+            wanted = [line for line in here if _ref(tenant, user, line) == ref]
+            known = Counter(_plain(line) for line in there if _ref(tenant, user, line) == ref)
+            if known - Counter(map(_plain, wanted)):  # something was changed or taken back: all anew, in its order
+                changed += await target.remove(ref, lambda line: True)
+                known.clear()
+            new = [_message(line) for line in wanted if not _taken(known, line)]
+            await target.append(ref, new)
+            changed += len(new)
+    progress(len(users), len(users))
+    return changed
+
+
+def _ref(tenant: str, user: str, line: Mapping[str, Any]) -> ConversationRef:
+    return ConversationRef(tenant, user, str(line.get("agent", DEFAULT_AGENT)), str(line.get("conversation", MAIN)))
+
+
+def _message(line: Mapping[str, Any]) -> Message:
+    return cast("Message", {name: value for name, value in line.items() if name not in ("agent", "conversation")})
+
+
+def _taken(known: Counter[bytes], line: Mapping[str, Any]) -> bool:
+    """Whether there is one of these left; then it is counted off."""
+    name = _plain(line)
+    if known[name] > 0:
+        known[name] -= 1
+        return True
+    return False
 
 
 def hash_of(whole: Document) -> str:

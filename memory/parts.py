@@ -96,7 +96,13 @@ def make_catalog(
     return SqliteCatalog(config.index, source, tidy=tidy)
 
 
-def make_transcripts(config: MemoryConfig, clock: Clock) -> Transcripts:
+def make_transcripts(config: MemoryConfig, clock: Clock, longterm: LongTerm | None = None) -> Transcripts:
+    if config.longterm_url is not None and longterm is not None:
+        from memory.postgres.said import PostgresTranscripts
+        from memory.postgres.store import PostgresLongTerm
+
+        assert isinstance(longterm, PostgresLongTerm)
+        return PostgresTranscripts(longterm.database, clock=clock)
     return TranscriptFiles(config.transcripts, clock=clock)
 
 

@@ -11,15 +11,20 @@ from click.testing import CliRunner
 
 from gateway.cli import cli
 from memory import facts
-from memory.copying import Copy, hash_of
+from memory.copying import Copy, copy_said, hash_of
 from memory.errors import LongTermUnavailable
+from memory.keys import ConversationRef
 from memory.long_term.document import Document
 from memory.long_term.json_files import JsonFiles
-from memory.models import Changes
+from memory.models import Changes, Message
 from memory.postgres.database import Database
+from memory.postgres.said import PostgresTranscripts
 from memory.postgres.store import PostgresLongTerm
+from memory.transcripts import TranscriptFiles
 from tests import postgres
 from tests.contracts.longterm import NOW, TENANT, USER, event, ids
+
+REF = ConversationRef(TENANT, USER)
 
 BY_HAND = {
     "tenant_id": TENANT,
@@ -159,6 +164,29 @@ async def test_what_is_otherwise_in_the_target_is_told(
     anew = Copy(files, database, tmp_path / "notes.jsonl", anew=True)
     assert await anew.once(TENANT, quiet) == 3
     assert (await anew.compare(TENANT, quiet)).different == []
+
+
+async def test_what_was_said_goes_over_and_back_and_follows_what_is_changed(
+    database: PostgresLongTerm, tmp_path: Path
+) -> None:
+    files, back = TranscriptFiles(tmp_path / "transcripts"), TranscriptFiles(tmp_path / "back")
+    rows = PostgresTranscripts(database.database)
+    side = REF._replace(conversation="c2")
+    for number in range(3):
+        line: Message = {"role": "user", "message": f"text {number}\x00", "metadata": {"platform_id": str(number)}}
+        await files.append(REF, [line])
+        await files.append(side, [{**line, "message_id": f"m{number}"}])
+    assert await copy_said(files, rows, TENANT, quiet) == 6
+    assert await copy_said(files, rows, TENANT, quiet) == 0
+    await files.amend(REF, "1", lambda one: {**one, "message": "corrected"})
+    await files.amend(side, "2", lambda one: None)
+    await files.append(REF, [{"role": "bot", "message": "new"}])
+    assert await copy_said(files, rows, TENANT, quiet) == 3 + 4 + 3 + 2
+    await copy_said(rows, back, TENANT, quiet)
+    for ref in (REF, side):
+        found = [[one["message"] for one in await kept.tail(ref, 9)] for kept in (files, rows, back)]
+        assert found[0] == found[1] == found[2]
+    assert len(await back.everything(TENANT, USER)) == 6
 
 
 def test_the_command_says_what_it_did_and_fails_while_the_two_differ(

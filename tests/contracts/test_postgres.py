@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ import pytest
 
 from memory import MemoryConfig, MemoryManager
 from memory.errors import LongTermUnavailable
-from memory.models import Changes, LongTermMemory
+from memory.models import Changes, LongTermMemory, fresh_start
 from memory.postgres.database import Database
 from memory.postgres.migrate import migrate
 from memory.postgres.person import PersonRows
+from memory.postgres.said import PostgresTranscripts
 from memory.postgres.store import PostgresLongTerm
 from tests import postgres
 from tests.contracts.longterm import NOW, TENANT, USER, LongTermContract, event, ids, telling
 from tests.contracts.test_catalog import Contract as CatalogContract
+from tests.unit import test_transcripts as said
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +72,7 @@ class TestLists(CatalogContract):
 class TestWall:
     """What holds even where one of our own queries forgets whose rows it asks for."""
 
-    TABLES = ("people", "events", "facts", "episodes", "procedures", "forgotten")
+    TABLES = ("people", "events", "facts", "episodes", "procedures", "said", "forgotten")
 
     async def test_whoever_says_no_tenant_sees_and_writes_nothing(self, url: str, store: PostgresLongTerm) -> None:
         await store.save_events(TENANT, USER, [event(1)], attributes={"a": 1})
@@ -226,3 +229,81 @@ def _tell(url: str, number: int) -> None:
         await store.close()
 
     asyncio.run(run())
+
+
+class TestTranscripts:
+    """Those tests of the files that are about more than files."""
+
+    @pytest.fixture
+    def clock(self) -> said.Clock:
+        return said.Clock()
+
+    @pytest.fixture
+    async def transcripts(self, url: str, clock: said.Clock) -> AsyncIterator[PostgresTranscripts]:
+        database = Database(url, size=4)
+        yield PostgresTranscripts(database, clock=clock)
+        await database.close()
+
+    @pytest.mark.parametrize(
+        "same",
+        [
+            said.test_the_tail_is_the_newest_messages_oldest_first,
+            said.test_a_message_comes_back_with_all_that_it_had,
+            said.test_each_conversation_has_its_own_tail,
+            said.test_a_message_written_twice_is_read_once_in_its_first_place,
+            said.test_a_lone_surrogate_is_written_as_a_replacement,
+            said.test_many_writers_at_once_lose_nothing,
+            said.test_forget_removes_that_person_alone_and_counts,
+        ],
+    )
+    async def test_it_does_what_the_files_do(self, transcripts: PostgresTranscripts, same: Any) -> None:
+        await same(transcripts)
+
+    async def test_pruning_removes_what_is_older_and_nothing_else(
+        self, transcripts: PostgresTranscripts, clock: said.Clock
+    ) -> None:
+        for days in (-40, -10, -9, 0):
+            clock.now = said.NOW + timedelta(days=days)
+            await transcripts.append(said.REF, [said.said(f"{days}")])
+        elsewhere = said.REF._replace(tenant="store_002")
+        await transcripts.append(elsewhere, [said.said("elsewhere")])
+        assert await transcripts.prune("store_001", said.NOW - timedelta(days=9)) == 2
+        assert [one["message"] for one in await transcripts.tail(said.REF, 9)] == ["-9", "0"]
+        assert [one["message"] for one in await transcripts.tail(elsewhere, 9)] == ["elsewhere"]
+        assert await transcripts.tenants() == ["store_001", "store_002"]
+        assert await transcripts.users("store_001") == ["line:U1"]
+
+    async def test_a_fresh_start_hides_what_was_said_before_and_keeps_it(
+        self, transcripts: PostgresTranscripts
+    ) -> None:
+        await transcripts.append(said.REF, [said.said("before"), fresh_start("r1"), said.said("after")])
+        assert [one["message"] for one in await transcripts.tail(said.REF, 9)] == ["after"]
+        kept = (await transcripts.everything("store_001", "line:U1"))[0]
+        assert (kept["message"], kept["agent"], kept["conversation"]) == ("before", "default", "main")
+
+    async def test_what_the_platform_names_is_found_changed_and_removed(self, transcripts: PostgresTranscripts) -> None:
+        for number in range(3):
+            line = said.said(f"text {number}", f"m{number}")
+            line["metadata"] = {"platform_id": f'p"{number}\x00'}
+            await transcripts.append(said.REF, [line])
+        assert await transcripts.find(said.REF, 'p"7') is None
+        found = await transcripts.find(said.REF, 'p"1\x00')
+        assert found is not None
+        assert found["message"] == "text 1"
+        await transcripts.amend(said.REF, 'p"1\x00', lambda one: {**one, "message": "corrected"})
+        await transcripts.amend(said.REF, 'p"2\x00', lambda one: None)
+        assert await transcripts.remove(said.REF, lambda one: one["message"] == "text 0") == 1
+        assert [one["message"] for one in await transcripts.tail(said.REF, 9)] == ["corrected"]
+
+    async def test_what_could_not_be_written_is_written_with_the_next_message(self, url: str) -> None:
+        database = Database("postgresql://nobody@/none?host=/nowhere", patience=0.1)
+        transcripts = PostgresTranscripts(database)
+        for text in ("one", "two"):
+            with pytest.raises(LongTermUnavailable):
+                await transcripts.append(said.REF, [said.said(text, text)])
+        await database.close()
+        database.url = url
+        database._away_until = 0.0
+        await transcripts.append(said.REF, [said.said("three")])
+        assert [one["message"] for one in await transcripts.tail(said.REF, 9)] == ["one", "two", "three"]
+        await database.close()

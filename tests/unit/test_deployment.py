@@ -76,14 +76,25 @@ def test_every_declared_package_is_pinned() -> None:
 
 def test_the_services_are_redis_serve_worker_and_a_scheduled_cleanup() -> None:
     services = compose()["services"]
-    assert set(services) == {"redis", "serve", "worker", "cleanup"}
+    assert {name for name, one in services.items() if "profiles" not in one} == {"redis", "serve", "worker", "cleanup"}
     assert services["serve"]["command"][:2] == ["chat-chat", "serve"]
     assert services["worker"]["command"] == ["chat-chat", "worker"]
     assert "chat-chat cleanup" in services["cleanup"]["command"][2]
     for name in ("serve", "worker", "cleanup"):
         assert services[name]["environment"]["REDIS_URL"] == "redis://redis:6379/0"
-        assert services[name]["depends_on"] == {"redis": {"condition": "service_healthy"}}
+        needed = services[name]["depends_on"]
+        assert needed["redis"] == {"condition": "service_healthy"}
+        # Where there is no database of ours, nobody waits for its tables.
+        assert needed["migrate"] == {"condition": "service_completed_successfully", "required": False}
         assert services[name]["read_only"] is True
+
+
+def test_the_database_is_a_profile_whose_tables_are_there_before_anybody_uses_them() -> None:
+    services = compose()["services"]
+    assert {name for name, one in services.items() if one.get("profiles") == ["postgres"]} == {"postgres", "migrate"}
+    assert services["migrate"]["command"] == ["chat-chat", "migrate"]
+    assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    assert services["migrate"]["restart"] == "no"
 
 
 def test_the_composed_redis_keeps_what_it_acknowledged() -> None:

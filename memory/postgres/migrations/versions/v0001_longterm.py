@@ -1,4 +1,4 @@
-"""What is known of people: one row a record, the tenant first in every key and index."""
+"""What is known of people and what was said: one row a record, the tenant first in every key and index."""
 
 from alembic import op
 
@@ -65,6 +65,16 @@ CREATE TABLE chat_chat.procedures (
 CREATE INDEX procedures_of ON chat_chat.procedures (tenant, user_id, rev);
 CREATE INDEX procedures_created ON chat_chat.procedures (tenant, created DESC, user_id, id);
 
+CREATE TABLE chat_chat.said (
+    tenant text COLLATE "C" NOT NULL, user_id text COLLATE "C" NOT NULL, place bigint GENERATED ALWAYS AS IDENTITY,
+    agent text COLLATE "C" NOT NULL, conversation text COLLATE "C" NOT NULL, message_id text COLLATE "C",
+    at bigint NOT NULL, fresh boolean NOT NULL, record text NOT NULL,
+    PRIMARY KEY (tenant, user_id, place)
+);
+CREATE INDEX said_in ON chat_chat.said (tenant, user_id, agent, conversation, place DESC);
+CREATE UNIQUE INDEX said_once ON chat_chat.said (tenant, user_id, agent, conversation, message_id);
+CREATE INDEX said_at ON chat_chat.said (tenant, at);
+
 CREATE TABLE chat_chat.forgotten (
     tenant text COLLATE "C" NOT NULL, who text COLLATE "C" NOT NULL, at double precision NOT NULL,
     PRIMARY KEY (tenant, who)
@@ -72,7 +82,7 @@ CREATE TABLE chat_chat.forgotten (
 CREATE INDEX forgotten_at ON chat_chat.forgotten (tenant, at);
 """
 
-OF_A_TENANT = ("people", "events", "facts", "episodes", "procedures", "forgotten")
+OF_A_TENANT = ("people", "events", "facts", "episodes", "procedures", "said", "forgotten")
 
 # The second wall. Whoever asks without saying for which tenant sees and writes nothing; that holds for the tables'
 # owner too, and for a superuser once it has taken the role.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
 from redis.asyncio import Redis
@@ -21,6 +21,9 @@ from gateway.routes.knowledge import Forget
 from gateway.taught import Taught
 from memory.memory_manager import MemoryManager
 
+if TYPE_CHECKING:
+    from gateway.trying import Trying
+
 
 def router(
     *,
@@ -34,6 +37,7 @@ def router(
     person: admin_person.Parts,
     talks: admin_talks.Parts,
     taught: Taught,
+    trying: Callable[[], Trying],
     statuses: Callable[[], list[TenantStatus]],
     described: Callable[[TenantStatus], Awaitable[dict[str, Any]]],
     public_url: str | None,
@@ -96,6 +100,6 @@ def router(
     routes.include_router(admin_talks.router(pages, manager, talks, letters, statuses, described, clock))
     routes.include_router(admin_teach.router(pages, manager, taught, person.settings.data_dir, clock))
     routes.include_router(admin_overview.router(pages, manager, client, letters, statuses, described, clock))
-    routes.include_router(admin_shop.router(pages, ring, statuses, described, clock))
+    routes.include_router(admin_shop.router(pages, ring, statuses, described, manager, forget, trying, clock))
     routes.include_router(admin_memories.router(pages, manager, client, forget, clock))  # last: it takes any tab
     return routes

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
 
-from config.tenants import TenantStatus
+from config.tenants import Tenant, TenantStatus
+from gateway.chat import Unheard
 from gateway.key_ring import KeyRing
 from gateway.routes.admin_page import Pages, see, with_
 from gateway.routes.admin_session import Staff
+from gateway.routes.knowledge import Forget
 from gateway.routes.visitors import web_channel
+from memory.keys import ConversationRef
+from memory.memory_manager import MemoryManager
+
+if TYPE_CHECKING:
+    from gateway.trying import Trying
+
+USER = "web:tryout"  # who tries the bot
+_WORDS, _LINES = 2000, 12
+
+
+class NoAnswer(Exception):
+    """None came in time."""
 
 
 def router(
@@ -20,8 +34,12 @@ def router(
     ring: KeyRing,
     statuses: Callable[[], list[TenantStatus]],
     described: Callable[[TenantStatus], Awaitable[dict[str, Any]]],
+    manager: MemoryManager,
+    forget: Forget,
+    trying: Callable[[], Trying],
     clock: Callable[[], datetime],
 ) -> APIRouter:
+    """`trying` makes what a turn is tried with when that is first asked for: it loads what answering needs."""
     routes = APIRouter(route_class=pages.route_class())
     sessions = pages.sessions
 
@@ -64,14 +82,37 @@ def router(
     @routes.get("/admin/{tenant}/status")
     async def status(request: Request, tenant: str) -> Response:
         staff = await sessions.staff(request)
+        return await _status(request, staff, sessions.tenant(staff, tenant))
+
+    @routes.post("/admin/{tenant}/status")
+    async def try_it(request: Request, tenant: str) -> Response:
+        """One turn of the test customer's, or their memory forgotten, to begin anew."""
+        staff = await sessions.staff(request)
         shop = sessions.tenant(staff, tenant)
+        form = await sessions.form(request, staff)
+        if form.one("do") == "anew":
+            await forget(shop.id, USER)
+            return see(with_(f"/admin/{shop.id}/status", done="anew"))
+        said = form.one("say").strip()[:_WORDS]
+        if not said:
+            raise HTTPException(422, "There is nothing to say")
+        try:
+            tried = await trying().turn(shop, staff.key, said)
+        except NoAnswer:
+            return await _status(request, staff, shop, no_answer=True)
+        except Unheard:
+            raise HTTPException(403, "The shop does not hear the test customer") from None
+        return await _status(request, staff, shop, tried=tried)
+
+    async def _status(request: Request, staff: Staff, shop: Tenant, **more: Any) -> Response:
         row = next((one for one in statuses() if one.id == shop.id), None)
         if row is None:
             raise HTTPException(404, "There is no such tenant")
-        told = await described(row)
+        lines = await manager.transcripts.tail(ConversationRef(shop.id, USER), _LINES)
         return pages.render(
-            request, "status.html", staff, shop, tab="tenant", told=told, mistakes=row.errors,
-            web=web_channel(shop) is not None,
+            request, "status.html", staff, shop, tab="tenant", told=await described(row), mistakes=row.errors,
+            web=web_channel(shop) is not None, longest=_WORDS, lines=[one for one in lines if one["message"]],
+            **({"tried": None, "no_answer": False} | more),
         )  # fmt: skip
 
     return routes

@@ -348,7 +348,18 @@ _SHOP: _T = {
     "retry": ("ลองอีกครั้ง", "Try again"),
     "drop": ("ทิ้ง", "Drop"),
     "try_it": ("ลองคุย", "Try it"),
-    "try_hint": ("คุยกับบอตในฐานะลูกค้าทดลอง", "Talk to the bot as a test customer."),
+    "try_hint": (
+        "คุยกับบอตในฐานะลูกค้าทดลอง แล้วดูว่าเข้าใจอะไร ใช้ความจำอะไร เสียเท่าไร",
+        "Talk to the bot as a test customer, and see what it understood, which memories it used and what that cost.",
+    ),
+    "try_none": ("ไม่มีคำตอบกลับมาทันเวลา", "No answer came in time."),
+    "try_understood": ("เข้าใจว่า", "Understood as"),
+    "try_by": ("ตอบโดย", "Answered by"),
+    "try_by_shop": ("คำตอบของร้านหรือกฎ", "the shop's answers or rules"),
+    "try_cost": ("ค่าใช้จ่าย", "Cost"),
+    "try_told": ("สิ่งที่โมเดลได้รู้ และความจำที่ใช้", "What the model is told, and memories used"),
+    "try_anew": ("เริ่มใหม่เป็นลูกค้าใหม่", "Begin anew, as a new customer"),
+    "done.anew": ("ลืมลูกค้าทดลองแล้ว", "The test customer is forgotten."),
     "open_chat": ("เปิดหน้าแชต", "Open the chat"),
 }
 _TALKS: _T = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from config.settings import Settings
 from config.tenants import Tenants, TenantStatus
 from gateway.adapters.line import LineReceiver
 from gateway.adapters.telegram import TelegramReceiver
-from gateway.assembly import Clock, inbox_client, memory_of, senders_of, turn_of, utc_now
+from gateway.assembly import Clock, inbox_client, memory_of, prices_of, senders_of, turn_of, utc_now
 from gateway.blocked import Blocked
 from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
@@ -32,6 +33,7 @@ from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
 from gateway.spending_counters import SpendingCounters
 
 if TYPE_CHECKING:
+    from gateway.trying import Trying
     from gateway.turn import Turn
 
 
@@ -146,6 +148,13 @@ async def door(
     async def described(row: TenantStatus) -> dict[str, Any]:
         return (await api.described([row], states.of, months, spent.of))[0]
 
+    @cache
+    def trying() -> Trying:
+        from gateway.preview import Previews
+        from gateway.trying import Trying
+
+        return Trying(web.chat, web.wire, Previews(settings, manager, clock), prices_of(settings))
+
     application = api.build(
         keys=keys,
         metrics=metrics,
@@ -172,6 +181,7 @@ async def door(
                 person=Parts(settings, blocked, Reach(client)),
                 talks=admin_talks.Parts(board, PageDesk(inbox, board), Ratings(settings.data_dir), web.wire),
                 taught=Taught(settings.data_dir),
+                trying=trying,
                 statuses=tenants.status,
                 described=described,
                 public_url=settings.public_url,

@@ -43,13 +43,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """`messages` word by word as (role, text); `tokens` of all of them, `most` what may be sent."""
+    """`messages` word by word as (role, text); `tokens` of all of them, `most` what may be sent; `texts` of those parts
+    that are data, by name."""
 
     parts: Sequence[Part]
     messages: Sequence[tuple[str, str]]
     tokens: int
     most: int
     model: str
+    texts: Mapping[str, str]
 
 
 class Previews:
@@ -81,6 +83,7 @@ class Previews:
             tokens=room.of([str(one["content"]) for one in sent]),
             most=room.budget.prompt,
             model=agent.model,
+            texts={found["name"]: found["text"] for found in _PART.finditer(str(sent[-2]["content"]))},
         )
 
     async def _question(self, tenant: Tenant, agent: Agent, user: str, words: str) -> Question:

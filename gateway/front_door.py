@@ -127,7 +127,7 @@ async def door(
     board = Board(client)
     ring = KeyRing(settings.data_dir)
     blocked = Blocked(settings.data_dir)
-    intake, keys = Intake(safe, metrics, blocked), Keys(admin_key, tenants.all, ring)
+    intake, keys = Intake(safe, metrics, blocked, live.arrived), Keys(admin_key, tenants.all, ring)
     web = WebSide(settings, tenants, client, manager, intake, keys, admin_key, local, clock)
 
     async def measure() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from config.tenants import Tenant
@@ -17,12 +17,20 @@ ALBUM_WAITS = 1000  # ms for the next part of an album: nobody says how many the
 
 
 class Intake:
-    """The one way into the inbox, for webhooks and polling alike. `blocked` are those whom staff blocked."""
+    """The one way into the inbox, for webhooks and polling alike. `blocked` are those whom staff blocked; `arrived` hears
+    of each message that is new."""
 
-    def __init__(self, inbox: Keeps, metrics: Metrics, blocked: Blocked | None = None) -> None:
+    def __init__(
+        self,
+        inbox: Keeps,
+        metrics: Metrics,
+        blocked: Blocked | None = None,
+        arrived: Callable[[Tenant, InboundMessage], None] = lambda tenant, message: None,
+    ) -> None:
         self._inbox = inbox
         self._metrics = metrics
         self._blocked = blocked
+        self._arrived = arrived
 
     async def keep(self, tenant: Tenant, channel: str, received: Received) -> None:
         """Safe when it returns. Raises InboxUnavailable when it can be kept nowhere."""
@@ -35,6 +43,9 @@ class Intake:
         if not wanted:
             return
         kept = await self._inbox.put(wanted)
+        for (message, _), new in zip(wanted, kept, strict=True):
+            if new:
+                self._arrived(tenant, message)
         self._metrics.received.labels(tenant=tenant.id, channel=channel).inc(sum(kept))
         if repeats := len(kept) - sum(kept):
             self._metrics.repeated.labels(tenant=tenant.id, channel=channel).inc(repeats)

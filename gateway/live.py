@@ -1,18 +1,25 @@
-"""What happens now in a tenant, told to whoever looks on: published in Redis by workers, and kept nowhere."""
+"""What happens now in a tenant, told to whoever looks on: published in Redis, and kept nowhere."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from config.tenants import Tenant
+from gateway.batch import AMENDS
+from gateway.described import described
 from gateway.hooks import Exchange
+from gateway.inbox.base import event_of
+from gateway.messages import RELAYED, InboundMessage, Kind
 from memory import keys
+from memory.models import Message
 from processors.models import iso
 
 log = logging.getLogger(__name__)
@@ -21,22 +28,32 @@ TOGETHER = 0.03  # seconds in which what happens in one tenant is gathered
 WAITING = 1000  # events that wait for Redis; beyond that the oldest are not told
 KINDS = ("message", "event", "memory", "takeover")
 
+_TOLD_BY_THE_TURN = RELAYED | AMENDS | {Kind.FOLLOW, Kind.UNFOLLOW}
+
 
 def channel_key(tenant: str) -> str:
     return keys.shared("live", keys.check_tenant(tenant))
 
 
 class Live:
-    """A hook. Telling takes nothing of a turn's time: it is done behind it, several events at once."""
+    """A hook, and told of what comes in. Telling takes nothing of anybody's time: it is done behind, several events at
+    once, and only where somebody listens."""
 
     def __init__(self, client: Redis) -> None:
         self._redis = client
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: list[tuple[str, bytes]] = []
+        self._waiting: list[tuple[str, str, Mapping[str, Any] | InboundMessage]] = []  # tenant, kind, data
         self._telling: asyncio.Task[None] | None = None
 
     async def before(self, exchange: Exchange) -> Mapping[str, Any]:
         return {}
+
+    def arrived(self, tenant: Tenant, message: InboundMessage) -> None:
+        """A person's message is in the inbox. What only the turn can tell is told with its end: what a command did, a
+        correction."""
+        by_the_turn = message.kind in _TOLD_BY_THE_TURN or message.text.startswith("/")
+        if not by_the_turn and not tenant.is_staff_chat(message.channel, message.chat_id):
+            self.tell(tenant.id, "message", message)
 
     async def after(self, exchange: Exchange) -> None:
         ref = exchange.ref
@@ -47,7 +64,7 @@ class Live:
             "channel": exchange.channel,
         }
         for line in exchange.said:
-            if line["message"]:
+            if line["message"] and not _told_before(line):
                 by = "staff" if (line.get("metadata") or {}).get("by") == "staff" else line["role"]
                 told = {"role": by, "message": line["message"], "message_id": line.get("message_id")}
                 self.tell(ref.tenant, "message", where | told | {"timestamp": line.get("timestamp")})
@@ -68,8 +85,8 @@ class Live:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.tell, tenant, "memory", {"user_id": user})
 
-    def tell(self, tenant: str, kind: str, data: Mapping[str, Any]) -> None:
-        self._waiting.append((channel_key(tenant), orjson.dumps({"kind": kind, "data": data})))
+    def tell(self, tenant: str, kind: str, data: Mapping[str, Any] | InboundMessage) -> None:
+        self._waiting.append((tenant, kind, data))
         del self._waiting[:-WAITING]
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell())
@@ -82,16 +99,48 @@ class Live:
         self._loop = None
         if self._telling is not None:
             await asyncio.wait({self._telling}, timeout=1.0)
+            self._telling.cancel()
+            await asyncio.gather(self._telling, return_exceptions=True)
 
     async def _tell(self) -> None:
         while self._waiting:
             await asyncio.sleep(TOGETHER)
             some, self._waiting = self._waiting, []
             together: dict[str, list[bytes]] = {}
-            for channel, event in some:
-                together.setdefault(channel, []).append(event)
             try:
+                tenants = {tenant for tenant, _, _ in some}
+                heard = await self._redis.pubsub_numsub(*map(channel_key, tenants))
+                listening = {_text(channel) for channel, listeners in heard if listeners}
+                for tenant, kind, data in some:
+                    if (channel := channel_key(tenant)) in listening:
+                        told = _said(data) if isinstance(data, InboundMessage) else data
+                        together.setdefault(channel, []).append(orjson.dumps({"kind": kind, "data": told}))
                 for channel, events in together.items():
                     await self._redis.publish(channel, b"[" + b",".join(events) + b"]")
             except (RedisError, OSError) as error:
                 log.debug("nobody is told what happens now: %s", type(error).__name__)
+
+
+def _said(message: InboundMessage) -> dict[str, Any]:
+    return {
+        "user_id": message.user_id,
+        "agent": message.agent,
+        "conversation_id": message.conversation_id,
+        "channel": message.channel,
+        "role": "user",
+        "message": described(message),
+        "message_id": event_of(message),
+        "timestamp": iso(datetime.fromtimestamp(message.received_at, UTC)),
+    }
+
+
+def _told_before(line: Message) -> bool:
+    """When it arrived. A recording is told of again, now that its words are known."""
+    from gateway.media import FILE  # loaded in workers anyway; the HTTP side does without
+
+    changed = {"edited", FILE} & (line.get("metadata") or {}).keys()
+    return line["role"] == "user" and not changed and not line["message"].startswith("/")
+
+
+def _text(channel: Any) -> str:
+    return channel.decode() if isinstance(channel, bytes) else str(channel)

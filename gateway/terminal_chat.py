@@ -21,6 +21,7 @@ from gateway.adapters import terminal
 from gateway.cli import Failed, in_loop
 from gateway.inbox.redis import RedisInbox
 from gateway.intake import policy_for
+from gateway.live import Live
 from gateway.messages import MAX_TEXT, InboundMessage
 from gateway.processes import use_redis
 from gateway.rendering import render_terminal
@@ -85,12 +86,14 @@ class _Terminal:
         self._stack = stack
         self._client = assembly.inbox_client(settings, url)
         self._inbox = RedisInbox(self._client, "terminal")
+        self._live = Live(self._client)
         self._chat = uuid.uuid4().hex  # answers come to this terminal, not to another one of the same user
         self._own_worker = False
         self._interactive = sys.stdin.isatty() and sys.stdout.isatty()
 
     async def run(self) -> int:
         self._stack.push_async_callback(self._inbox.close)
+        self._stack.push_async_callback(self._live.close)
         if self._interactive:
             click.echo(f"{self._tenant.name}. Type a message; /help shows the commands, Ctrl-D ends.\n")
         answers = terminal.answers(self._client, self._tenant.id, self._chat)
@@ -132,6 +135,7 @@ class _Terminal:
             agent=self._agent,
         )
         await self._inbox.put([(message, policy_for(self._tenant, message))])
+        self._live.arrived(self._tenant, message)
 
     async def _hear(self, answers: AsyncIterator[terminal.Line | None]) -> bool:
         until = time.monotonic() + PATIENCE

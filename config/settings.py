@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeVar, cast
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from dotenv import dotenv_values
 
@@ -258,7 +258,10 @@ def _redis_url(raw: str) -> str:
 
 
 def _longterm_url(raw: str) -> str:
-    return _url(raw, ("postgresql",), "postgresql://user:password@host/database, or unset for JSON files")
+    allowed = "postgresql://user:password@host/database, or unset for JSON files"
+    # A socket's folder, or several servers, stand behind the question mark.
+    elsewhere = "host" in parse_qs(urlsplit(raw).query)
+    return raw if elsewhere and re.fullmatch(r"postgresql://\S+", raw) else _url(raw, ("postgresql",), allowed)
 
 
 def _public_url(raw: str) -> str:

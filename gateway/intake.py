@@ -17,8 +17,8 @@ ALBUM_WAITS = 1000  # ms for the next part of an album: nobody says how many the
 
 
 class Intake:
-    """The one way into the inbox, for webhooks and polling alike. `blocked` are those whom staff blocked; `arrived` hears
-    of each message that is new."""
+    """The one way into the inbox, for webhooks and polling alike. `blocked` are those whom staff blocked; `arrived`
+    hears of each message that is new."""
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from gateway.messages import Sticker, Tokens
 from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
 from gateway.routes.problems import problems
-from gateway.routes.sse import ALIVE, RETRY, EventStream, event
+from gateway.routes.sse import ALIVE, RETRY, EventStream, event, over
 from gateway.routes.visitors import Visitors, check_origin, web_channel
 from gateway.web_log import Entry, Follower
 from memory.errors import LongTermUnavailable
@@ -148,17 +149,30 @@ class Routes:
         except Unheard:
             raise HTTPException(403, "The shop does not hear this person") from None
 
-    async def whole(self, talk: Talk, message: str) -> Entry:
+    async def whole(self, talk: Talk, message: str, scope: Any) -> Entry:
         """The answer when it is there. Raises what stands in its place."""
         async with self.chat.follower(talk) as follower:
             request = await self.say(talk, message, streamed=False)
-            async with aclosing(self.chat.answer(follower, talk, request)) as answer:  # type: ignore[type-var]
-                async for shown in answer:
-                    if shown is not None and shown.kind == "done" and shown.entry is not None:
-                        return shown.entry
-                    if shown is not None and shown.kind == "error":
-                        raise refused(shown)
-        raise HTTPException(503, "We are closing")
+            answering = asyncio.create_task(self._end(follower, talk, request))
+            closing = asyncio.create_task(over(scope))
+            try:
+                await asyncio.wait({answering, closing}, return_when=asyncio.FIRST_COMPLETED)
+                if answering.done():
+                    return answering.result()
+            finally:
+                for task in (answering, closing):
+                    task.cancel()
+                await asyncio.gather(answering, closing, return_exceptions=True)
+        raise HTTPException(503, "We are closing; the answer comes into the conversation", {"Retry-After": "5"})
+
+    async def _end(self, follower: Follower, talk: Talk, request: str) -> Entry:
+        async with aclosing(self.chat.answer(follower, talk, request)) as answer:  # type: ignore[type-var]
+            async for shown in answer:
+                if shown is not None and shown.kind == "done" and shown.entry is not None:
+                    return shown.entry
+                if shown is not None and shown.kind == "error":
+                    raise refused(shown)
+        raise unavailable()
 
 
 def router(chat: Chat, callers: Callers) -> APIRouter:
@@ -194,7 +208,7 @@ def router(chat: Chat, callers: Callers) -> APIRouter:
         headers = {"X-Conversation-Id": talk.ref.conversation}
         if asked.stream:
             return await streamed(does, talk, asked.message, headers)
-        entry = await does.whole(talk, asked.message)
+        entry = await does.whole(talk, asked.message, request.scope)
         reply: dict[str, Any] = ChatReply(
             reply=text_of(entry),
             conversation_id=talk.ref.conversation,

@@ -144,7 +144,7 @@ def router(chat: Chat, callers: Callers, keys: Keys, clock: Callable[[], datetim
             counts = asked.stream_options is not None and asked.stream_options.include_usage
             pieces = _pieces(chat, follower, talk, told, frame, counts)
             return EventStream(pieces, headers, lambda: chat.gone(talk, told), follower.__aexit__)
-        entry = await does.whole(talk, said)
+        entry = await does.whole(talk, said, request.scope)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": text_of(entry), "refusal": None},

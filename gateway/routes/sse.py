@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 ABORT = "chat_chat.abort"  # in the scope: ends a connection at once, whatever still waits to be read
 CLOSING = "chat_chat.closing"  # in the scope: an event that says that the process ends
+LINGER = 5.0  # seconds after which what still waits for an answer is not held open any longer by a process that ends
 READ_WITHIN = 10.0  # seconds a reader may leave a piece unread
 RETRY = b"retry: 1000\n"  # milliseconds after which a browser comes back; stands within an event
 
@@ -31,7 +32,8 @@ def event(name: str, data: Any, event_id: str = "") -> bytes:
 
 class EventStream(Response):
     """Sends what `pieces` gives; `left` is called when the reader goes before the end, and not when we end; `ended`
-    when it is over in whatever way, also before the first piece was asked for. An `endless` one ends with the process.
+    when it is over in whatever way, also before the first piece was asked for. An `endless` one ends with the process,
+    another has a few seconds more.
     """
 
     media_type = "text/event-stream"
@@ -65,7 +67,7 @@ class EventStream(Response):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         sending = asyncio.create_task(self._send(send))
         leaving = asyncio.create_task(_disconnected(receive))
-        closing = asyncio.create_task(_closing(scope if self._endless else {}))
+        closing = asyncio.create_task(over(scope, at_once=self._endless))
         try:
             await asyncio.wait({sending, leaving, closing}, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
@@ -103,9 +105,12 @@ async def _end(send: Any) -> None:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _closing(scope: Any) -> None:
+async def over(scope: Any, *, at_once: bool = False) -> None:
+    """Until the process ends; else it still waits for LINGER seconds, as the answer may be on its way."""
     closing: asyncio.Event | None = scope.get(CLOSING)
     await (closing or asyncio.Event()).wait()
+    if not at_once:
+        await asyncio.sleep(LINGER)
 
 
 async def _disconnected(receive: Any) -> None:

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from config.holidays import Holidays
 from config.mistakes import Loc, Mistake, nearest
+from config.routing import Routing, Rule
 from config.tenant_model import (
     LLM,
     Agent,
@@ -46,6 +47,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "staff": Staff,
     "replies": Replies,
     "holidays": Holidays,
+    "routing": Routing,
 }
 _NAMED: Mapping[str, frozenset[str]] = {  # sections of names, and the fields below a name
     "channels": frozenset(field for channel in CHANNELS.values() for field in channel.model_fields),
@@ -162,6 +164,8 @@ def _fields(document: Document, parent: Loc) -> list[str]:
             model = CHANNELS.get(platform, WebChannel)
         case ("agents", *_):
             model = Agent
+        case ("routing", "rules", *_):
+            model = Rule
         case ("faq", _):
             model = Faq
         case ("faq", _, "media", _):

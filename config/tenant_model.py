@@ -46,6 +46,7 @@ from config.field_types import (
     Zone,
 )
 from config.holidays import Holidays, OpeningTimes
+from config.routing import Routing
 from config.texts import BUILT_IN, Price, ReplyName, Text
 
 TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
@@ -124,6 +125,8 @@ class Agent(_Model):
     """Who the bot is and how it speaks, in any language."""
     instructions_file: str | None = None
     """A file instead, named relative to the tenant's file or to CONFIG_DIR, inside CONFIG_DIR."""
+    about: str = ""
+    """What it is for, as a model is told that chooses among the agents: see routing."""
     model: Words = "openai/gpt-4o-mini"
     conversation_memory: bool = True
     """false: stateless, each message stands alone."""
@@ -318,6 +321,8 @@ class TenantFile(_Model):
     """Goods and what they cost: {ลาเต้: 65, เค้ก: เริ่มต้น 120 บาท}; a number is baht. Other names stand in products."""
     channels: dict[Name, Channel]
     agents: dict[Name, Agent] = Field(default_factory=dict)
+    routing: Routing | None = None
+    """Which agent answers; without it the agent default, unless another is asked for by name."""
     llm: LLM = LLM()
     understanding: Understanding = Understanding()
     memory: Memory = Memory()

@@ -59,7 +59,7 @@ class LLMBadAnswer(LLMError):
         self.text = text
 
 
-PURPOSES = ("answer", "classify", "remember", "rewrite")  # what a language model is asked for
+PURPOSES = ("answer", "classify", "remember", "rewrite", "route")  # what a language model is asked for
 
 
 @dataclass(frozen=True, slots=True)

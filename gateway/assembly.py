@@ -247,6 +247,7 @@ def turn_of(
     from gateway.rating import Rating
     from gateway.reach import Reach
     from gateway.responder import Responder
+    from gateway.routing import Routing
     from gateway.staff_desk import StaffDesk
     from gateway.staff_tasks import StaffTasks
     from gateway.takeover import Takeover
@@ -307,6 +308,7 @@ def turn_of(
         holders=holders,
         hooks=Hooks(History(manager.transcripts), [*([live] if live else []), *watching, *installed()]),
         after_hours=after_hours,
+        routing=Routing(model),
         ask_staff=AskStaff(desk, tasks, manager.unanswered),
         ledger=ledger,
         reach=reach,

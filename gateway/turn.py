@@ -42,6 +42,7 @@ from gateway.privacy import Notices, kept_event, kept_lines
 from gateway.reach import Reach
 from gateway.responder import Question, Responder, access_of
 from gateway.riding import Ridden
+from gateway.routing import Routing
 from gateway.standalone import size_of
 from gateway.texts import Tongue, text
 from memory.budget import budget
@@ -92,6 +93,7 @@ class Turn:
         names: Names | None = None,
         hooks: Hooks | None = None,
         after_hours: AfterHours | None = None,
+        routing: Routing | None = None,
         ask_staff: AskStaff | None = None,
         times: Times = Times(),
         enable_memory: bool = True,
@@ -119,6 +121,7 @@ class Turn:
         self._notices = Notices(manager)
         self._hooks = hooks or Hooks(History(manager.transcripts))
         self._after_hours = after_hours
+        self._routing = routing
         self._ask_staff = ask_staff
         self._homes = Homes(inbox, manager)
         self._enable_memory = enable_memory
@@ -145,6 +148,10 @@ class Turn:
         language = self._language(tenant, messages, session)
         moment = Moment(tenant, agent, claim.ref, messages, session, language, now, claim.hurried)
         done = await self._settled(moment)
+        sets: dict[str, Any] = {}
+        if done is None and tenant.routing is not None and self._routing is not None:
+            routed = await self._routing.of(moment)
+            moment, sets = replace(moment, agent=routed.agent), dict(routed.sets)
         off_record = done is not None and done.silent
         acknowledging = asyncio.create_task(self._acknowledge(moment))
         attaching = asyncio.create_task(self._attach(moment, done))
@@ -206,7 +213,7 @@ class Turn:
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         said = kept_lines(said, tenant.privacy.mask)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
-        change = done.change if done else _setting(outbox.answer)
+        change = done.change if done else _setting(sets | outbox.answer.sets)
         after = change(session)
         told = {"answer": outbox.answer, "said": written, "event": event, "last": moment.last, "sent_at": sent_at}
         told |= {"state": after.state, "variables": after.variables}
@@ -395,11 +402,10 @@ class Turn:
         return outbox
 
 
-def _setting(answer: Answer) -> Change:
-    """What an answer says of the session."""
-    if not answer.sets:
+def _setting(variables: dict[str, Any]) -> Change:
+    if not variables:
         return unchanged
-    return lambda session: session.model_copy(update={"variables": {**session.variables, **answer.sets}})
+    return lambda session: session.model_copy(update={"variables": {**session.variables, **variables}})
 
 
 def _exchange(moment: Moment, words: str, **known: Any) -> Exchange:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.common import EXAMPLE, guarded, read_settings, show
+from gateway.cli.common import EXAMPLE, guarded, in_loop, progress_bar, read_settings, show
 
 if TYPE_CHECKING:
     from config.shown import Lang
@@ -71,3 +71,32 @@ def tenants_schema() -> None:
     from config.tenant_commands import tenant_schema
 
     show(tenant_schema())
+
+
+@tenants.command("export", epilog=EXAMPLE + "chat-chat tenants export my-shop --to my-shop.tar.gz")
+@click.argument("tenant_id", metavar="ID")
+@click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="Default: the id and the time, .tar.gz.")
+@guarded
+def tenants_export(tenant_id: str, to: Path | None) -> None:
+    """Writes everything of a tenant into one file: its own file, templates, knowledge, memories, transcripts, media.
+    Not its secrets. The bot may go on meanwhile."""
+    from gateway.moving.commands import export
+
+    for line in in_loop(export(read_settings(), tenant_id, to, progress_bar)):
+        click.echo(line)
+
+
+@tenants.command("import", epilog=EXAMPLE + "chat-chat tenants import my-shop.tar.gz")
+@click.argument("archive", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--as", "tenant_as", metavar="ID", help="Under another id than it had.")
+@click.option("--add", is_flag=True, help="Into a tenant that is here: what is missing is added, nothing overwritten.")
+@guarded
+def tenants_import(archive: Path, tenant_as: str | None, add: bool) -> None:
+    """Takes in what `export` wrote, and checks that nothing is missing. What was broken off goes on with the next
+    call."""
+    from gateway.moving.commands import arrive
+
+    lines, whole = in_loop(arrive(read_settings(), archive, tenant_as, add, progress_bar))
+    for line in lines:
+        click.echo(line)
+    raise SystemExit(0 if whole else 1)

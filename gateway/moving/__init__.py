@@ -1,0 +1,1 @@
+"""`chat-chat tenants export` and `import`: a shop moves to another installation."""

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import orjson
 
@@ -28,6 +28,7 @@ Progress = Callable[[int, int], None]
 _AT_ONCE = 4  # people
 
 
+@runtime_checkable
 class Whole(Protocol):
     """A store whose people can be taken and put as a whole. The user id "" is the tenant itself."""
 

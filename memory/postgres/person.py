@@ -232,3 +232,30 @@ class PersonRows:
             )
             removed += gone.rowcount
         return removed
+
+
+async def expire(db: Connection, tenant: str, oldest: int, limit: int) -> tuple[list[str], int]:
+    """Removes what happened before `oldest` of those people to whom the newest `limit` of it belong; their keys, and
+    how many events that were."""
+    old = " UNION ".join(
+        f"(SELECT user_id FROM chat_chat.{kind} WHERE tenant = %s AND {at} < %s ORDER BY {at} DESC LIMIT %s)"
+        for kind, at in OLD_BY.items()
+    )
+    locked = await db.execute(
+        f"SELECT user_id FROM chat_chat.people WHERE tenant = %s AND user_id IN ({old}) ORDER BY user_id FOR UPDATE",
+        [tenant, *[tenant, oldest, limit] * len(OLD_BY)],
+    )
+    whose = [name for (name,) in await locked.fetchall()]
+    gone = {}
+    for kind, at in OLD_BY.items():
+        removed = await db.execute(
+            f"DELETE FROM chat_chat.{kind} WHERE tenant = %s AND user_id = ANY(%s) AND {at} < %s",
+            [tenant, whose, oldest],
+        )
+        gone[kind] = removed.rowcount
+    await db.execute(
+        "UPDATE chat_chat.people SET version = version + 1, cleared = version + 1, updated_at = clock_timestamp()"
+        " WHERE tenant = %s AND user_id = ANY(%s)",
+        [tenant, whose],
+    )
+    return whose, gone["events"]

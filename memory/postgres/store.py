@@ -25,13 +25,13 @@ from memory.long_term.forgotten import KEPT_FOR
 from memory.models import Changes, LongTermMemory
 from memory.postgres import records
 from memory.postgres.database import Database
-from memory.postgres.person import OLD_BY, Head, PersonRows
+from memory.postgres.person import Head, PersonRows, expire
 from memory.retention import Retention
 from processors.models import MemoryEvent
 
 _THE_TENANT = ""  # in the place of a user's id: what belongs to the tenant itself
 _PAGE = 1000  # users of one look
-_BATCH = 1000  # events that expire in one transaction
+_BATCH = 1000  # events of which the people are looked up for one transaction
 
 # What `change` has read of the marks under its lock: the function that it calls asks for it without waiting.
 _marks: ContextVar[tuple[str, str, datetime | None] | None] = ContextVar("_marks", default=None)
@@ -140,21 +140,16 @@ class PostgresLongTerm:
 
     async def expire(self, tenant: str, now: datetime) -> int:
         """Found by when they happened: who has nothing that is too old is not looked at."""
-        days, removed, before = self._retention(tenant).days, 0, [""]
+        days, removed = self._retention(tenant).days, 0
         oldest = milliseconds(now - timedelta(days=days))
-        asked = " UNION ".join(
-            f"(SELECT user_id FROM chat_chat.{kind} WHERE tenant = %s AND {at} < %s ORDER BY {at} DESC LIMIT %s)"
-            for kind, at in OLD_BY.items()
-        )
         while days:
-            async with self.database.tenant(tenant, reading=True) as db:
-                found = await db.execute(asked, [tenant, oldest, _BATCH] * len(OLD_BY))
-                whose = [name for (name,) in await found.fetchall()]
-            if whose in ([], before):
+            async with self.database.tenant(tenant) as db:
+                whose, events = await expire(db, tenant, oldest, _BATCH)
+            if not whose:
                 break
-            before = whose
+            removed += events
             for user in await self.named(tenant, whose):
-                removed += await self.compact(tenant, user, now) if user else 0
+                self._changed(tenant, user)
         return removed
 
     async def fading(self, tenant: str, now: datetime) -> AsyncIterator[str]:

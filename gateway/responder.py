@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,6 +20,7 @@ from gateway.adapters.base import Watch
 from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
 from gateway.fitting import Room
+from gateway.guard import Guard, Guarded
 from gateway.media import TOO_LARGE, UNREAD
 from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, Sticker, Tokens
 from gateway.moment import Moment
@@ -42,7 +44,7 @@ from processors.tokens import counter
 log = logging.getLogger(__name__)
 
 SAME = 0.9  # a score from which the customer asked in the shop's own words
-SURE_PASSAGE = 0.6  # a score from which a passage is told as it stands, without a model; set with benchmarks/faq.py
+SURE_PASSAGE = 0.5  # a score from which a passage is told as it stands, without a model; set with benchmarks/faq.py
 OWN_CASE, UNKNOWN = "own_case", "unknown"  # why staff are asked: they alone can look it up; it is written nowhere
 _PASSAGES = 4  # of the shop's files in one prompt
 _ASKING = (EventType.INQUIRY, EventType.SUPPORT)
@@ -138,6 +140,7 @@ class Responder:
         self._model = model
         self._processors = processors
         self._scratch = Scratch()
+        self._guards = PerTenant(Guard)
         self._priced = PerTenant(priced)
         self._standalone = Standalone(model)
         self._faq = PerTenant(
@@ -260,7 +263,8 @@ class Responder:
             temperature=question.agent.temperature,
             session_id=question.session_id,  # the same provider again, which has the beginning in its cache
         )
-        watch = riding.Unseen(question.watch) if question.watch else None
+        checked = self._checked(question)
+        watch = Guarded(riding.Unseen(question.watch), checked) if question.watch else None
         completion, actions = await converse(
             *(self._model, request, question.tools, question.agent.max_tool_rounds, watch, self._scratch)
         )
@@ -270,6 +274,10 @@ class Responder:
             told = question.tenant.reply("unanswered", question.language)
         if ridden and not told:
             raise LLMBadAnswer("the language model said nothing to the customer")
+        may = checked(told)
+        if may is None:
+            log.warning("an answer gave away what the model was told to be", extra={"tenant": question.tenant.id})
+        told = may if may and may.strip() else question.tenant.reply("fallback", question.language)
         cut = f"{text('cut', question.language, count=len(own))}\n\n" if own != question.text else ""
         return Answer(
             cut + sources.cited(told, question.files, question.language),
@@ -282,6 +290,20 @@ class Responder:
             tokens=Tokens(completion.usage.prompt_tokens, completion.usage.completion_tokens),
             ridden=ridden,
         )
+
+    def _checked(self, question: Question) -> Callable[[str], str | None]:
+        """What of an answer may be said to this customer."""
+        context = question.context
+
+        def shop() -> list[str]:
+            kept = [*(context.get("procedures") or ()), *(context.get("shop_facts") or ())]
+            return [*map(str, kept), *(one.passage.text for one in question.files)]
+
+        def customer() -> list[str]:
+            said = [str(line["message"]) for line in context.get("recent_messages") or () if line["role"] == "user"]
+            return [question.text, *said, str(context.get("user_attributes") or "")]
+
+        return partial(self._guards.of(question.tenant).checked, shop=shop, customer=customer)
 
     def _by_rules(self, question: Question, event: MemoryEvent, faq: FaqIndex, words: str) -> Answer:
         """What can be said honestly without knowing more: nothing here confirms an order or promises a time."""

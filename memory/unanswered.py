@@ -20,7 +20,7 @@ from memory import keys
 from memory.errors import LongTermUnavailable
 from memory.file_locks import exclusive
 from processors.models import iso
-from processors.normalise import normalise, safe
+from processors.normalise import PARTICLES, normalise, safe
 
 MOST = 300  # questions of a tenant: those that were last asked longest ago go first
 KEPT = timedelta(days=90)  # since it was last asked
@@ -28,6 +28,7 @@ LONGEST = 300  # characters of a question
 _MOST_PEOPLE = 500  # of one question that are told apart
 _PRIVATE = re.compile(r"\S+@\S+|https?://\S+|\d(?:[\s().-]?\d){5,}")
 _HIDDEN = "…"
+_APART = re.compile(r"[^\w\u0e31-\u0e4e]+")  # Thai vowels and marks are no word characters
 
 
 class Unanswered(BaseModel):
@@ -65,8 +66,8 @@ class UnansweredQuestions:
     ) -> Unanswered | None:
         """The line as it is now; None for a question without words. Of the same person again it counts once."""
         asked = _PRIVATE.sub(_HIDDEN, " ".join(safe(question).split()))[:LONGEST].strip()
-        alike = normalise(asked)
-        if not alike.strip(" …?!.,"):
+        alike = _APART.sub("", PARTICLES.sub(" ", normalise(asked)))
+        if not alike:
             return None
         line = blake2b(alike.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         who = _hash(tenant, user)

@@ -26,7 +26,7 @@ _IDLE = re.compile(
     r"when|where|which|who|why|has|have|had|they|their|his|her|he|she|so|as|by|from|or|about|would|could|can|will|not|"
     r"there|any|some|s|t|im|ive|your|we|our|us|if|then|than|too|also|just)\Z"
 )
-_ENDINGS = ("ingly", "edly", "ing", "ies", "ied", "ed", "es", "s", "ly", "ment", "ness")
+_ENDINGS = ("ingly", "edly", "ings", "ing", "ies", "ied", "ed", "es", "s", "ly", "ment", "ness")
 _DOUBLED = re.compile(r"([b-df-hjkmnp-rtv-z])\1\Z")
 
 

@@ -39,6 +39,8 @@ class AskStaff:
             return answer
         if answer.for_staff == UNKNOWN:
             await self._listed(moment, answer)
+        if WANTED in answer.sets:  # staff were told, as of what is asked while the shop is closed
+            return answer
         if await self._task(moment) is Noted.NEW and self._desk.reachable(moment.tenant):
             await self._tell(moment)
         return structs.replace(answer, sets={**answer.sets, WANTED: True})

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from redis.asyncio import Redis
-from redis.exceptions import LockError
+from redis.asyncio.lock import Lock
+from redis.exceptions import LockError, RedisError
 
 from config.tenants import Memory, Tenants
 from gateway.dead_letters import DeadLetters
@@ -58,6 +59,19 @@ class Report:
         ]
 
 
+async def _kept(lock: Lock) -> None:
+    """The lease renewed for as long as this runs; until Redis says that somebody else has it."""
+    while True:
+        await asyncio.sleep(LOCK_FOR / 3)
+        try:
+            await lock.reacquire()
+        except LockError as error:
+            log.error("the clean-up's lease is lost: %s", error)
+            return
+        except RedisError as error:
+            log.warning("the clean-up's lease can't be renewed now: %s", type(error).__name__)
+
+
 class Cleanup:
     def __init__(
         self,
@@ -99,6 +113,7 @@ class Cleanup:
         lock = self._redis.lock(LOCK, timeout=LOCK_FOR, blocking=False, thread_local=False)
         if not await lock.acquire():
             return Report(0, 0, 0, elsewhere=True)
+        keeping = asyncio.create_task(_kept(lock))
         try:
             sessions = await self._manager.cleanup_expired_sessions(tenant)
             said = media = dead = faded = aged = 0
@@ -126,6 +141,8 @@ class Cleanup:
             broken = 0 if tenant else await asyncio.to_thread(self._spool.expire_broken, now.timestamp())
             return Report(sessions, said, dead, media, faded, aged, broken)
         finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
             with suppress(
                 LockError
             ):  # it took longer than the lock lasts: whoever has it now does the same, harmlessly

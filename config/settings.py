@@ -55,6 +55,7 @@ class Settings:
     telegram_api_base: str = field(default="https://api.telegram.org", repr=False)
     public_url: str | None = field(default=None, repr=False)  # no slash at its end, like the other bases
     admin_api_key: str | None = field(default=None, repr=False)  # None: one is made at the first start
+    tls_proxy: bool = False  # an https proxy of ours stands before the HTTP side, and says who asks
     enable_memory: bool = True
     memory_max_turns: int = 10  # short-term memory keeps twice as many messages
     memory_ttl_min: int = 30  # minutes; 0: a session never ends by idleness
@@ -102,6 +103,7 @@ class Settings:
             telegram_api_base=read("TELEGRAM_API_BASE", web_address, d.telegram_api_base),
             public_url=read("PUBLIC_URL", _public_url, d.public_url),
             admin_api_key=read("ADMIN_API_KEY", _key, d.admin_api_key),
+            tls_proxy=read("TLS_PROXY", _boolean, d.tls_proxy),
             enable_memory=read("ENABLE_MEMORY", _boolean, d.enable_memory),
             memory_max_turns=read("MEMORY_MAX_TURNS", _whole(1, 1000), d.memory_max_turns),
             memory_ttl_min=read("MEMORY_TTL_MIN", _whole(0, 525_600), d.memory_ttl_min),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from importlib.metadata import version
@@ -20,6 +20,7 @@ from gateway.bot_names import BotNames
 from gateway.channel_gauges import ChannelGauges
 from gateway.channel_states import ChannelStates
 from gateway.errors import InboxUnavailable
+from gateway.http_limits import Guard
 from gateway.inbox.away import RECENT, SafeInbox
 from gateway.inbox.base import Inbox
 from gateway.inbox.redis import RedisInbox
@@ -40,18 +41,25 @@ if TYPE_CHECKING:
 class Door:
     """The HTTP side: webhooks take the short way, everything else goes to the API."""
 
-    def __init__(self, webhooks: Webhooks, api: Any) -> None:
+    def __init__(
+        self, webhooks: Webhooks, api: Any, known: Callable[[str], bool] = lambda key: False, **more: bool
+    ) -> None:
+        """`known` and `more` as Guard has them."""
         self._webhooks = webhooks
         self._api = api
+        self._guard = Guard(self._route, known, **more)
         self.closing = asyncio.Event()  # streams that have no end of their own end then
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The server's own way to end a connection whose other side no longer reads.
+        transport = getattr(getattr(send, "__self__", None), "transport", None)
+        scope = {**scope, ABORT: getattr(transport, "abort", None), CLOSING: self.closing}
+        await self._guard(scope, receive, send)
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith("/webhooks/"):
             await self._webhooks(scope, receive, send)
         else:
-            # The server's own way to end a connection whose other side no longer reads.
-            transport = getattr(getattr(send, "__self__", None), "transport", None)
-            scope = {**scope, ABORT: getattr(transport, "abort", None), CLOSING: self.closing}
             if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
                 scope = {**scope, "path": scope["path"].rstrip("/")}
             await self._api(scope, receive, send)
@@ -192,7 +200,8 @@ async def door(
     stop = asyncio.Event()
     beside = [asyncio.create_task(one.watch(stop)) for one in (safe, names, bot_ids)]
     try:
-        yield Door(webhooks, web.around(application))
+        https = (settings.public_url or "").startswith("https://")
+        yield Door(webhooks, web.around(application), web.known, proxied=settings.tls_proxy, https=https)
     finally:
         stop.set()
         await web.close()

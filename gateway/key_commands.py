@@ -7,24 +7,30 @@ from datetime import UTC, datetime
 from config.settings import Settings
 from config.tenants import Tenants
 from gateway.cli import Failed
-from gateway.key_ring import KeyRing
+from gateway.key_ring import KeyRing, MadeKey, Scope
 from memory.keys import check_tenant
 
 
 def listed(settings: Settings, tenant: str) -> list[str]:
     check_tenant(tenant)
     found = KeyRing(settings.data_dir).of(tenant)
-    return [f"{one.id}  {one.hint}…  {one.made_at[:10]}  {one.name}".rstrip() for one in found] or ["none made here"]
+    return [_told(one) for one in found] or ["none made here"]
 
 
-def made(settings: Settings, tenant: str, name: str) -> str:
+def _told(one: MadeKey) -> str:
+    until = f"until {one.expires_at[:10]}" if one.expires_at else "no end"
+    used = f"used {one.last_used[:16]}Z" if one.last_used else "never used"
+    return f"{one.id}  {one.hint}…  {one.made_at[:10]}  {one.scope:5}  {until}  {used}  {one.name}".rstrip()
+
+
+def made(settings: Settings, tenant: str, name: str, scope: Scope = "admin", days: int | None = None) -> str:
     """The key itself, alone on its line, so that a script can take it."""
     tenants = Tenants(settings)
     tenants.load()
     if tenants.get(check_tenant(tenant)) is None:
         raise Failed(f"there is no tenant {tenant!r} that works: see `chat-chat tenants check`")
     try:
-        return KeyRing(settings.data_dir).make(tenant, name, datetime.now(UTC))[1]
+        return KeyRing(settings.data_dir).make(tenant, name, datetime.now(UTC), scope, days)[1]
     except ValueError as error:
         raise Failed(str(error)) from error
 

@@ -5,26 +5,38 @@ from __future__ import annotations
 import hashlib
 import secrets
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Literal, get_args
 
 from gateway.small_lists import Listed, SmallLists
 from processors.models import iso
 
 LONGEST_NAME = 60  # characters
 MOST = 50  # keys of one tenant
+NOTED_EVERY = timedelta(minutes=10)  # how exactly a key's last use is known
+
+Scope = Literal["read", "write", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 
 @dataclass(frozen=True, slots=True)
 class MadeKey:
-    """`hash` is SHA-256 in hex; `made_at` ISO 8601 in UTC; `hint` the key's first characters, to tell keys apart."""
+    """`hash` is SHA-256 in hex; times are ISO 8601 in UTC, "" for never; `hint` is the key's first characters, to tell
+    keys apart."""
 
     id: str
     name: str
     hint: str
     hash: str
     made_at: str
+    scope: str = "admin"
+    expires_at: str = ""
+    last_used: str = ""
+
+    def expired(self, now: datetime) -> bool:
+        return bool(self.expires_at) and self.expires_at <= iso(now)
 
 
 class KeyRing:
@@ -37,12 +49,16 @@ class KeyRing:
         """The oldest first. What was written by hand and is no key's record opens nothing."""
         found = []
         for one in self._lists.of(tenant):
-            with suppress(TypeError, KeyError):
-                found.append(MadeKey(**{name: str(one[name]) for name in MadeKey.__slots__}))
+            with suppress(TypeError, AttributeError):
+                known = {field.name for field in fields(MadeKey)} & one.keys()
+                found.append(MadeKey(**{name: str(one[name]) for name in known}))
         return found
 
-    def make(self, tenant: str, name: str, now: datetime) -> tuple[MadeKey, str]:
-        """The new one and the key itself, which nobody can look up later. Raises ValueError for too many, OSError."""
+    def make(
+        self, tenant: str, name: str, now: datetime, scope: Scope = "admin", days: int | None = None
+    ) -> tuple[MadeKey, str]:
+        """The new one, good for so many days or for ever, and the key itself, which nobody can look up later. Raises
+        ValueError for too many, OSError."""
         key = f"ck_{secrets.token_urlsafe(32)}"
         made = MadeKey(
             id=f"k_{secrets.token_hex(6)}",
@@ -50,6 +66,8 @@ class KeyRing:
             hint=key[:7],
             hash=hashlib.sha256(key.encode()).hexdigest(),
             made_at=iso(now),
+            scope=scope,
+            expires_at=iso(now + timedelta(days=days)) if days is not None else "",
         )
 
         def added(there: Listed) -> Listed:
@@ -60,9 +78,24 @@ class KeyRing:
         self._lists.change(tenant, added)
         return made, key
 
+    def used(self, tenant: str, key: MadeKey, now: datetime) -> None:
+        """Noted now and then, as each note is a file that is written."""
+        if key.last_used >= iso(now - NOTED_EVERY):
+            return
+
+        def noted(there: Listed) -> Listed:
+            return [{**one, "last_used": iso(now)} if _is(one, key.id) else one for one in there]
+
+        with suppress(OSError):  # a full disk is no reason to refuse a key
+            self._lists.change(tenant, noted)
+
     def revoke(self, tenant: str, key_id: str) -> bool:
         """Whether there was one. Raises OSError."""
         if all(one.id != key_id for one in self.of(tenant)):
             return False
-        self._lists.change(tenant, lambda there: [one for one in there if one.get("id") != key_id])
+        self._lists.change(tenant, lambda there: [one for one in there if not _is(one, key_id)])
         return True
+
+
+def _is(one: object, key_id: str) -> bool:
+    return isinstance(one, dict) and one.get("id") == key_id

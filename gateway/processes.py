@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import os
 import signal
@@ -25,6 +26,7 @@ from config.settings import Settings
 from config.tenants import Tenants
 from gateway import app, front_door, logs
 from gateway.cli import Failed, in_loop
+from gateway.http_limits import GuardedHttp
 from gateway.redis_server import EmbeddedRedis
 from gateway.routes.auth import KEY_FILE, admin_key
 
@@ -36,9 +38,11 @@ LONGEST_RESTART = 15.0  # seconds before a worker that keeps dying is started ag
 
 
 @contextmanager
-def _set_up() -> Iterator[Settings]:
-    """Settings, checked, and logging with every secret of theirs masked."""
+def _set_up(host: str | None = None) -> Iterator[Settings]:
+    """Settings, checked, and logging with every secret of theirs masked. `host`: where the HTTP side listens."""
     settings = Settings.from_env()
+    if host is not None:
+        check_exposure(settings, host)
     if settings.longterm_url and find_spec("psycopg_pool") is None:
         raise Failed("LONGTERM_URL needs PostgreSQL's driver: pip install 'chat-chat[postgres]'")
     logging_ = logs.setup(settings.log_level, settings.log_format)
@@ -141,7 +145,8 @@ async def serve(door: front_door.Door, host: str, port: int, stop: asyncio.Event
         date_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=10,
-        h11_max_incomplete_event_size=64 * 1024,
+        http=GuardedHttp,
+        ws_max_size=64 * 1024,
     )
     server = _Server(config)
     serving = asyncio.create_task(server.serve())
@@ -162,6 +167,19 @@ async def serve(door: front_door.Door, host: str, port: int, stop: asyncio.Event
             await serving
 
 
+def check_exposure(settings: Settings, host: str) -> None:
+    """Beyond this machine nothing is served by accident: keys would travel in the clear, under a key nobody chose."""
+    try:
+        near = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        near = False
+    if not (near or settings.admin_api_key or settings.tls_proxy):
+        raise Failed(
+            f"--host {host} can be reached from other machines: set ADMIN_API_KEY, or TLS_PROXY=true where an https "
+            "proxy stands before it; or leave --host out"
+        )
+
+
 def _check_port(host: str, port: int) -> None:
     """A clear line instead of the server's own."""
     import socket
@@ -180,7 +198,7 @@ def _check_port(host: str, port: int) -> None:
 
 def serve_alone(host: str, port: int) -> int:
     _check_port(host, port)
-    with _set_up() as settings, use_redis(settings) as (url, server):
+    with _set_up(host) as settings, use_redis(settings) as (url, server):
         key, made = admin_key(settings.admin_api_key, settings.data_dir)
         logs.register_secret(key)
         if made:
@@ -229,7 +247,7 @@ async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
 
 def run_all(host: str, port: int, workers: int) -> int:
     _check_port(host, port)
-    with _set_up() as settings, use_redis(settings) as (url, server):
+    with _set_up(host) as settings, use_redis(settings) as (url, server):
         key, made = admin_key(settings.admin_api_key, settings.data_dir)
         logs.register_secret(key)
 

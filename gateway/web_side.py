@@ -38,10 +38,11 @@ class WebSide:
         clock: Clock,
     ) -> None:
         self._tenants = tenants
+        self._keys = keys
         self.wire = Wire(client)
         shown = RedisLog(client)
         self.chat = Chat(intake, manager.conversations, self.wire, shown, local, clock=clock)
-        visitors = Visitors(admin_key, clock)
+        self._visitors = visitors = Visitors(admin_key, clock)
         callers = Callers(keys, visitors, tenants.get, settings.public_url)
         self.routers: list[APIRouter] = [
             chat_routes.router(self.chat, callers),
@@ -52,6 +53,11 @@ class WebSide:
             completions.router(self.chat, callers, keys, clock),
             page.router(self.chat, callers, manager, tenants.all, tenants.get),
         ]
+
+    def known(self, authorization: str) -> bool:
+        """Whether a key of ours, or a visitor's token, stands in it."""
+        said = authorization.partition(" ")[2].strip()
+        return self._keys.known(said) or self._visitors.read(said) is not None
 
     def around(self, application: Any) -> Any:
         return Cors(application, self._tenants.all)

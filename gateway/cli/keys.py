@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 
 from gateway.cli.common import EXAMPLE, guarded, read_settings
@@ -16,7 +18,7 @@ def api_keys() -> None:
 @click.option("--tenant", required=True)
 @guarded
 def keys_list(tenant: str) -> None:
-    """Those that were made here: id, first characters, day, name."""
+    """Those that were made here: id, first characters, day, scope, end, last use (to ten minutes), name."""
     from gateway.key_commands import listed
 
     for line in listed(read_settings(), tenant):
@@ -26,12 +28,20 @@ def keys_list(tenant: str) -> None:
 @api_keys.command("new", epilog=EXAMPLE + "chat-chat keys new --tenant demo --name 'the shop counter'")
 @click.option("--tenant", required=True)
 @click.option("--name", default="", help="What it is for.")
+@click.option(
+    "--scope",
+    type=click.Choice(["read", "write", "admin"]),
+    default="admin",
+    show_default=True,
+    help="read: looks; write: changes things and talks to the bot; admin: also exports, clears, and the admin page.",
+)
+@click.option("--days", type=click.IntRange(1, 3660), help="Days until it opens nothing any more; left out: no end.")
 @guarded
-def keys_new(tenant: str, name: str) -> None:
+def keys_new(tenant: str, name: str, scope: Literal["read", "write", "admin"], days: int | None) -> None:
     """Makes one and shows it, once. It counts at once, also for what is running."""
     from gateway.key_commands import made
 
-    click.echo(made(read_settings(), tenant, name))
+    click.echo(made(read_settings(), tenant, name, scope, days))
 
 
 @api_keys.command("revoke", epilog=EXAMPLE + "chat-chat keys revoke --tenant demo k_1f2e3d4c5b6a")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 
 from config.tenants import TenantStatus
 from gateway import spending
@@ -18,7 +18,7 @@ from gateway.ledger import Month
 from gateway.metrics import Metrics
 from gateway.routes.auth import Keys
 from gateway.routes.lists import Cursor, Limit, cursor_of, place_of
-from gateway.routes.problems import handle_problems
+from gateway.routes.problems import handle_problems, problems
 from processors.models import iso
 
 
@@ -36,7 +36,7 @@ def build(
     routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
     """`ready` gives `{"status": "ok" | "degraded" | "down", …}`; `routers` raise HTTPException like everything here."""
-    api = FastAPI(title="chat-chat", version=version, redirect_slashes=False)
+    api = FastAPI(title="chat-chat", version=version, redirect_slashes=False, responses=problems(403, 429))
 
     @api.head("/healthz", include_in_schema=False)
     @api.get("/healthz", summary="Alive")
@@ -44,19 +44,28 @@ def build(
         return {"status": "ok"}
 
     @api.head("/readyz", include_in_schema=False)
-    @api.get("/readyz", summary="Messages can be taken")
+    @api.get("/readyz", summary="Messages can be taken", responses={503: {"description": "They can't"}})
     async def readyz() -> JSONResponse:
         state = await ready()
         return JSONResponse(state, 503 if state["status"] == "down" else 200)
 
-    @api.get("/metrics", summary="Prometheus")
+    @api.get(
+        "/metrics",
+        summary="Prometheus",
+        response_class=PlainTextResponse,
+        responses=problems(401, 404) | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
     async def page(request: Request) -> Response:
         if not _loopback(request) and keys.opens(request) is not None:
             raise HTTPException(404, "Not found")
         await measure()
         return Response(metrics.page(), media_type="text/plain; version=0.0.4")
 
-    @api.get("/api/v1/tenants", summary="Each tenant's file, state, channels and last error")
+    @api.get(
+        "/api/v1/tenants",
+        summary="Each tenant's file, state, channels and last error",
+        responses=problems(401, 422),
+    )
     async def tenants(
         limit: Limit = 50,
         cursor: Cursor = "",

@@ -1,4 +1,5 @@
-"""Who is asking: the admin key opens every tenant, a tenant's own keys open that tenant alone."""
+"""Who is asking: the admin key opens every tenant, a tenant's own keys open that tenant alone, as far as their scope
+goes: `read` looks, `write` changes things and talks to the bot, `admin` does everything."""
 
 from __future__ import annotations
 
@@ -7,16 +8,24 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fastapi import HTTPException, Request
 
 from config.tenants import Tenant
-from gateway.key_ring import KeyRing
+from gateway.key_ring import KeyRing, MadeKey
 
 KEY_FILE = "admin_api_key"
 ADMIN = "admin"  # the admin key's name
 ADMIN_OPENS = "*"  # every tenant; no tenant's id
+_READS = ("GET", "HEAD", "OPTIONS")
+# What takes or removes everything of somebody at once: (method, path).
+_ADMINS = {
+    ("GET", "/api/v1/memory/export"),
+    ("DELETE", "/api/v1/memory"),
+    ("POST", "/api/v1/memory-users/batch-delete"),
+}
 
 
 def admin_key(configured: str | None, data_dir: Path) -> tuple[str, bool]:
@@ -38,25 +47,48 @@ def admin_key(configured: str | None, data_dir: Path) -> tuple[str, bool]:
 class Keys:
     """Checks `Authorization: Bearer <key>`; every comparison takes the same time."""
 
-    def __init__(self, admin: str, tenants: Callable[[], Iterable[Tenant]], ring: KeyRing | None = None) -> None:
+    def __init__(
+        self,
+        admin: str,
+        tenants: Callable[[], Iterable[Tenant]],
+        ring: KeyRing | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._admin = _hash(admin)
         self._tenants = tenants
         self._ring = ring
+        self._clock = clock
 
     def opens(self, request: Request) -> str | None:
-        """The one tenant that the key opens, None for the admin key. Raises 401."""
-        if (key := _bearer(request)) and (whose := self.whose(key)) is not None:
+        """The one tenant that the key opens, None for the admin key. Raises 401; 403 for what its scope does not
+        cover."""
+        if (key := _bearer(request)) and (found := self._found(key)) is not None:
+            whose, made = found
+            if made is not None:
+                _check_scope(made.scope, request)
             return None if whose == ADMIN_OPENS else whose
         raise HTTPException(401, "A valid key is needed: Authorization: Bearer <key>", {"WWW-Authenticate": "Bearer"})
 
     def whose(self, key: str) -> str | None:
-        """The tenant that a key opens, ADMIN_OPENS for the admin key, None for what is no key of ours."""
+        """The tenant of which a key opens everything, ADMIN_OPENS for the admin key, None for any other."""
+        found = self._found(key)
+        return found[0] if found is not None and (found[1] is None or found[1].scope == "admin") else None
+
+    def known(self, key: str) -> bool:
+        """Whether it is one of ours, whatever it may do."""
+        return self._found(key) is not None
+
+    def _found(self, key: str) -> tuple[str, MadeKey | None] | None:
         hashed = _hash(key)
         if hmac.compare_digest(hashed, self._admin):
-            return ADMIN_OPENS
+            return ADMIN_OPENS, None
         for tenant in self._tenants():
-            if any(hmac.compare_digest(hashed, known) for known in self._hashes(tenant)):
-                return tenant.id
+            if any(hmac.compare_digest(hashed, known.removeprefix("sha256:")) for known in tenant.api_keys):
+                return tenant.id, None
+            for made in self._made(tenant):
+                if self._ring is not None and hmac.compare_digest(hashed, made.hash):
+                    self._ring.used(tenant.id, made, self._clock())
+                    return tenant.id, made
         return None
 
     def holds(self, tenant: str, name: str) -> bool:
@@ -71,8 +103,12 @@ class Keys:
         return sorted(self._tenants(), key=lambda one: one.id)
 
     def _hashes(self, tenant: Tenant) -> list[str]:
-        made = self._ring.of(tenant.id) if self._ring else []
+        made = self._made(tenant)
         return [*(known.removeprefix("sha256:") for known in tenant.api_keys), *(one.hash for one in made)]
+
+    def _made(self, tenant: Tenant) -> list[MadeKey]:
+        now = self._clock()
+        return [one for one in self._ring.of(tenant.id) if not one.expired(now)] if self._ring else []
 
     def owner(self, request: Request) -> str:
         """A name for the key itself, which does not give it away: what one key opened, another does not find. Raises
@@ -93,6 +129,14 @@ class Keys:
         if found is None or own not in (None, name):
             raise HTTPException(404, "There is no such tenant")
         return found
+
+
+def _check_scope(scope: str, request: Request) -> None:
+    """Raises 403."""
+    asked = request.scope.get("method", "GET"), request.scope.get("path", "")
+    needed = "admin" if asked in _ADMINS else "read" if asked[0] in _READS else "write"
+    if scope != "admin" and needed != "read" and (scope, needed) != ("write", "write"):
+        raise HTTPException(403, f"This key's scope is {scope!r}; this takes {needed!r}")
 
 
 def name_of(key: str) -> str:

@@ -32,7 +32,7 @@ from gateway.messages import Sticker, Tokens
 from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
 from gateway.routes.problems import problems
-from gateway.routes.sse import ALIVE, RETRY, EventStream, event, over
+from gateway.routes.sse import ALIVE, EVENT_SCHEMA, RETRY, EventStream, event, over
 from gateway.routes.visitors import Visitors, check_origin, web_channel
 from gateway.web_log import Entry, Follower
 from memory.errors import LongTermUnavailable
@@ -184,7 +184,7 @@ def router(chat: Chat, callers: Callers) -> APIRouter:
         summary="Say something, get the answer",
         response_model=ChatReply,
         responses=problems(400, 401, 403, 404, 413, 422, 429, 503, 504)
-        | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": STREAM}}}},
+        | {200: {"content": {"text/event-stream": {"schema": EVENT_SCHEMA, "example": STREAM}}}},
         openapi_extra=takes(
             ChatRequest,
             a_question={"message": "What time do you open?", "tenant": "demo"},
@@ -222,7 +222,7 @@ def router(chat: Chat, callers: Callers) -> APIRouter:
         summary="What happens in a conversation",
         response_class=EventStream,
         responses=problems(401, 403, 404, 410, 422, 503)
-        | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        | {200: {"content": {"text/event-stream": {"schema": EVENT_SCHEMA}}}},
     )
     async def events(
         request: Request,

@@ -21,7 +21,7 @@ from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
 from gateway.routes.chat import Callers, ChatRequest, ConversationId, Routes, failed, text_of, usage
 from gateway.routes.problems import problems
-from gateway.routes.sse import ALIVE, EventStream
+from gateway.routes.sse import ALIVE, EVENT_SCHEMA, EventStream
 from gateway.web_log import Follower
 from memory.keys import DEFAULT_AGENT, MAIN
 
@@ -100,7 +100,7 @@ def router(chat: Chat, callers: Callers, keys: Keys, clock: Callable[[], datetim
             200: {
                 "content": {
                     "application/json": {"schema": {"type": "object"}, "example": EXAMPLE},
-                    "text/event-stream": {"schema": {"type": "string"}},
+                    "text/event-stream": {"schema": EVENT_SCHEMA},
                 }
             }
         },

@@ -13,7 +13,7 @@ from config.tenants import Tenant
 from gateway.live import KINDS, channel_key
 from gateway.routes.auth import Keys
 from gateway.routes.problems import problems
-from gateway.routes.sse import ALIVE, READ_WITHIN, EventStream, event
+from gateway.routes.sse import ALIVE, EVENT_SCHEMA, READ_WITHIN, EventStream, event
 from gateway.web_log import TooSlow
 from gateway.wire import Listener, Wire
 
@@ -81,7 +81,7 @@ def router(wire: Wire, keys: Keys) -> APIRouter:
         summary="What happens now, as server-sent events",
         response_class=EventStream,
         responses=problems(401, 404, 422)
-        | {200: {"content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}}}},
+        | {200: {"content": {"text/event-stream": {"schema": EVENT_SCHEMA, "example": EXAMPLE}}}},
     )
     async def stream(kind: Kinds = None, tenant: Tenant = Depends(keys.tenant)) -> EventStream:
         """`message` (whoever said it), `event` (how it was understood), `memory` (what is known of this user changed)

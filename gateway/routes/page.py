@@ -28,6 +28,7 @@ from gateway.routes.bodies import read
 from gateway.routes.chat import Callers, Routes, streamed
 from gateway.routes.page_texts import sayings
 from gateway.routes.problems import problems
+from gateway.routes.sse import EVENT_SCHEMA, EventStream
 from gateway.routes.visitors import web_channel
 from gateway.texts import Tongue
 from gateway.web_log import STREAMED, Entry, place_of
@@ -170,7 +171,13 @@ def router(
             suggestions=[{"label": one.label, "text": one.text} for one in suggested_by(shop.agents[DEFAULT_AGENT])],
         )
 
-    @routes.post("/web/{tenant}/pictures", responses=problems(401, 403, 404, 413, 415, 429, 503))
+    @routes.post(
+        "/web/{tenant}/pictures",
+        response_class=EventStream,
+        responses=problems(401, 403, 404, 413, 415, 422, 429, 503)
+        | {200: {"content": {"text/event-stream": {"schema": EVENT_SCHEMA}}}},
+        openapi_extra={"requestBody": {"required": True, "content": {"image/*": {}}}},
+    )
     async def picture(tenant: str, request: Request, caption: Annotated[str, Query(max_length=1000)] = "") -> Response:
         """A visitor shows a picture: its bytes are the body. The answer comes as with `/chat`."""
         caller = _visitor(callers, request, tenant)

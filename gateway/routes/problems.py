@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from memory.errors import Ambiguous, Changed, MemoryFault
 from memory.keys import InvalidId
@@ -66,6 +67,10 @@ def handle_problems(api: FastAPI) -> None:
     @api.exception_handler(InvalidId)
     async def no_id(request: Request, error: InvalidId) -> JSONResponse:
         return problem(422, str(error))
+
+    @api.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> JSONResponse:
+        return problem(400, "The body broke off")
 
     @api.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> JSONResponse:

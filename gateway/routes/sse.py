@@ -21,6 +21,11 @@ LINGER = 5.0  # seconds after which what still waits for an answer is not held o
 READ_WITHIN = 10.0  # seconds a reader may leave a piece unread
 RETRY = b"retry: 1000\n"  # milliseconds after which a browser comes back; stands within an event
 
+# What OpenAPI says of one event.
+EVENT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("id", "event", "data")} | {"retry": {"type": "integer"}},
+}
 ALIVE = b": alive\n\n"
 
 

@@ -115,7 +115,7 @@ class RemoteEmbeddings:
         body = {"model": self._model, "input": [_cleaned(text) for text in texts]}
         headers = {"Authorization": f"Bearer {self._access.api_key}"} if self._access.api_key else {}
         url = f"{self._access.base_url.rstrip('/')}/embeddings"
-        async with self._session.post(url, json=body, headers=headers) as response:
+        async with self._session.post(url, json=body, headers=headers, allow_redirects=False) as response:
             if response.status != 200:
                 raise ValueError(f"status {response.status}")
             answer = await response.json(content_type=None)

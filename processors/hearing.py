@@ -33,7 +33,7 @@ class Hearing:
         url = f"{access.base_url.rstrip('/')}/audio/transcriptions"
         try:
             headers = {"Authorization": f"Bearer {access.api_key}"}
-            async with self._session.post(url, data=form, headers=headers) as response:
+            async with self._session.post(url, data=form, headers=headers, allow_redirects=False) as response:
                 if response.status != 200:
                     log.warning("a recording is not understood: %d", response.status)
                     return None

@@ -16,8 +16,10 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, expect
 
 from gateway import assembly
+from gateway.routes.lists import cursor_of
 from memory import facts
 from memory.episodes import Episode
+from memory.keys import ConversationRef
 from memory.memory_manager import MemoryManager
 from memory.models import Changes
 from memory.person import new as new_person
@@ -272,10 +274,17 @@ async def test_text_of_strangers_is_shown_and_neither_runs_nor_breaks_a_page(
 ) -> None:
     sender = "U" + "3" * 32
     user, odd = f"line:{sender}", 'line:U"><script>alert(3)</script>\u202e/%00'
+    name = "<img src=x onerror=alert(4)>\u202e.pdf"
     async with house(tmp_path, redis_url, {"shop": own_shop()}) as home, memory(home) as manager:
         for text in HOSTILE:
             await home.line_says(sender, text)
             await home.quiet()
+        home.line.profiles[sender] = {"userId": sender, "displayName": name}
+        file = home.line.text_event(sender, "x") | {
+            "message": {"type": "file", "id": "90001", "fileName": name, "fileSize": 2}
+        }
+        assert await home.line.deliver(home.line_hook(), file) == 200
+        await home.quiet()
         for one in (user, odd):
             event = MemoryEvent(
                 event_type=EventType.COMPLAINT, payload={"original_message": HOSTILE[0] + "w" * 100_000},
@@ -291,11 +300,18 @@ async def test_text_of_strangers_is_shown_and_neither_runs_nor_breaks_a_page(
             await manager.longterm.change("shop", one, lambda _, added=added: added)
         await manager.teach("shop", content=HOSTILE[0], trigger={"goal_contains": [HOSTILE[1]]})
         options = {"viewport": {"width": width, "height": 800}, "locale": locale, "bypass_csp": True}
+        options |= {"color_scheme": "dark" if width == PHONE["width"] else "light"}
         async with back_office(browser, home, **options) as (page, wrong):
+            odd_id = quote(odd, safe="")
             paths = [f"/memories/shop/{tab}" for tab in PAGES]
             paths += [f"/memories/shop/person?user={quote(one, safe='')}" for one in (user, odd)]
             paths += [f"/memories/shop/facts?user={quote(odd, safe='')}", "/admin/shop/keys", "/admin/shop/status"]
-            paths += [f"/memories/shop/person/talk?user={quote(user)}", "/admin/shop/overview"]
+            paths += [f"/memories/shop/person/talk?user={quote(user)}"]
+            ref = cursor_of(user, "default", "main")
+            last = (await manager.transcripts.tail(ConversationRef("shop", user), 1))[0].get("message_id", "")
+            paths += [f"/admin/shop/teach?ref={ref}&message={quote(last)}"]
+            paths += [f"/admin/shop/talk?ref={ref}", f"/admin/shop/teach?question={quote(HOSTILE[1])}"]
+            paths += ["/admin/shop/talks", "/admin/shop/overview"]
             for path in paths:
                 answer = await page.goto(home.url + path)
                 assert answer is not None
@@ -308,11 +324,10 @@ async def test_text_of_strangers_is_shown_and_neither_runs_nor_breaks_a_page(
                 assert shown[:2] == [0, 1], path
                 assert shown[2] <= 0, path
                 assert len(await page.content()) < 400_000, path
-                if path in (paths[0], paths[6], paths[-1]):
-                    for colours in ("light", "dark"):
-                        await page.emulate_media(color_scheme=colours)
-                        found = await Axe().run(page)
-                        assert [(one["id"], path) for one in found.response["violations"]] == []
+                # Of pages that differ in whose they are one is enough; the other theme is seen on those with all colours.
+                if odd_id not in path and (width == PHONE["width"] or path in paths[-5:]):
+                    found = await Axe().run(page)
+                    assert [(one["id"], path, one["nodes"][0]["html"]) for one in found.response["violations"]] == []
             await page.goto(f"{home.url}/memories/shop/episodes")
             await page.locator(".row .text a").first.click()
             await expect(page.locator(".talk li")).to_have_count(len(HOSTILE))

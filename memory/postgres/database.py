@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from memory.errors import LongTermUnavailable
 from memory.keys import check_tenant
 
 ROLE = "chat_chat_app"  # not the tables' owner; made by the migrations where they may
+_TAKE_ROLE: LiteralString = "SET LOCAL ROLE chat_chat_app"
 NEEDS = "0001"  # the migration that this version can't do without; a later one does no harm
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
 _PATIENCE = 5.0  # seconds for a connection
 _GLANCE = 0.5  # seconds for a connection while it is away
-_ONE_MOMENT = sql.SQL(" ISOLATION LEVEL REPEATABLE READ READ ONLY")
+_IDLE = 1.0  # seconds without a transaction after which a connection is tried before it is used
+_READING: LiteralString = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _AWAY_FOR = 1.0  # seconds that nobody asks again once it was found away
 
 
@@ -47,14 +49,13 @@ class Database:
 
         Raises InvalidId, LongTermUnavailable.
         """
-        wall = sql.SQL("SET LOCAL chat_chat.tenant = {}").format(sql.Literal(check_tenant(tenant)))
-        async with self._transaction(wall, _ONE_MOMENT if reading else sql.SQL("")) as connection:
+        async with self._transaction(check_tenant(tenant), _READING if reading else "BEGIN") as connection:
             yield connection
 
     @asynccontextmanager
     async def all_tenants(self) -> AsyncIterator[Connection]:
         """A transaction that sees the tenants' names and nothing of theirs."""
-        async with self._transaction(sql.SQL("SELECT")) as connection:
+        async with self._transaction("", _READING) as connection:
             yield connection
 
     async def examine(self) -> str | None:
@@ -82,35 +83,37 @@ class Database:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _transaction(self, wall: sql.Composable, mode: sql.SQL = sql.SQL("")) -> AsyncIterator[Connection]:
+    async def _transaction(self, tenant: str, begin: LiteralString) -> AsyncIterator[Connection]:
+        """Statements are sent without waiting for each other's answers, until somebody looks at one."""
         pool = await self._pool()
         with _faults():
-            connection = await self._begun(pool, wall, mode)
+            connection = await self._alive(pool)
             try:
-                yield connection
-                await connection.execute("COMMIT")
+                async with connection.pipeline():
+                    await connection.execute(begin)
+                    if self._walled:
+                        await connection.execute(_TAKE_ROLE)
+                    await connection.execute("SELECT set_config('chat_chat.tenant', %s, true)", [tenant])
+                    yield connection
+                    await connection.execute("COMMIT")
             finally:  # the pool undoes what was left open, and drops what is broken
                 await pool.putconn(connection)
+            self._last_good = time.monotonic()
 
-    async def _begun(self, pool: AsyncConnectionPool[Connection], wall: sql.Composable, mode: sql.SQL) -> Connection:
-        """A connection that was idle while the server was restarted is found out here, before anything was done."""
-        for last in (False, True):
-            connection = await self._connection(pool)
+    async def _alive(self, pool: AsyncConnectionPool[Connection]) -> Connection:
+        """A connection that may have been idle while the server was restarted is tried first."""
+        connection = await self._connection(pool)
+        if time.monotonic() - self._last_good > _IDLE:
             try:
-                role = sql.SQL("SET LOCAL ROLE {};").format(sql.Identifier(ROLE)) if self._walled else sql.SQL("")
-                await connection.execute(sql.SQL("BEGIN{};{}{}").format(mode, role, wall))
+                await connection.execute("SELECT")
             except psycopg.OperationalError:
                 await pool.putconn(connection)
-                if last:
-                    raise
                 await pool.check()
+                connection = await self._connection(pool)
             except BaseException:
                 await pool.putconn(connection)
                 raise
-            else:
-                self._last_good = time.monotonic()
-                return connection
-        raise AssertionError  # the second try returned or raised
+        return connection
 
     async def _connection(self, pool: AsyncConnectionPool[Connection]) -> Connection:
         began = time.monotonic()
@@ -147,6 +150,13 @@ class Database:
         if not self._walled:
             asked = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s AND pg_has_role(oid, 'MEMBER'))"
             self._walled = bool((await (await connection.execute(asked, [ROLE])).fetchone() or (False,))[0])
+
+
+async def counted(db: Connection, asked: str, values: Sequence[Any]) -> int:
+    """How many rows a statement wrote or removed."""
+    async with db.pipeline():  # which ends when its answers are there
+        cursor = await db.execute(asked.encode(), values)
+    return cursor.rowcount
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from memory.long_term import document
 from memory.long_term.document import MAX_EPISODES, Document
 from memory.models import LongTermMemory
 from memory.postgres import records
-from memory.postgres.database import Connection
+from memory.postgres.database import Connection, counted
 from memory.postgres.records import KINDS, Row, Whole
 from memory.retention import Retention
 
@@ -65,12 +65,13 @@ class PersonRows:
             named = orjson.dumps(self._user).decode() if self._user and keys.unescape(self._id[1]) is None else None
             nothing = records.rest(document.empty(self._tenant, self._user))
             await self._db.execute("INSERT INTO chat_chat.tenants VALUES (%s) ON CONFLICT DO NOTHING", [self._tenant])
-            made = await self._db.execute(
+            made = await counted(
+                self._db,
                 "INSERT INTO chat_chat.people (tenant, user_id, named, version, cleared, rest)"
                 " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
                 [*self._id, named, version, version, nothing],
             )
-            if made.rowcount:
+            if made:
                 return Head(version, version, 0, 0, "", nothing, fresh=True)
         return head
 
@@ -181,8 +182,8 @@ class PersonRows:
         """Everything; how many records of each kind there were."""
         removed = {}
         for table in (*KINDS, "people"):
-            gone = await self._db.execute(f"DELETE FROM chat_chat.{table} WHERE tenant = %s AND user_id = %s", self._id)
-            removed[table] = gone.rowcount
+            asked = f"DELETE FROM chat_chat.{table} WHERE tenant = %s AND user_id = %s"
+            removed[table] = await counted(self._db, asked, self._id)
         return removed
 
     # -- marks of who was forgotten ----------------------------------------------------------------------------------
@@ -219,18 +220,16 @@ class PersonRows:
         removed = 0
         if rules.days:
             oldest = milliseconds(now - timedelta(days=rules.days))
-            gone = await self._db.execute(
-                f"DELETE FROM {table} WHERE tenant = %s AND user_id = %s AND {at} < %s", [*self._id, oldest]
-            )
-            removed += gone.rowcount
+            asked = f"DELETE FROM {table} WHERE tenant = %s AND user_id = %s AND {at} < %s"
+            removed += await counted(self._db, asked, [*self._id, oldest])
         if rules.max_events:
             over: list[Any] = [*self._id, *self._id, rules.max_events]
-            gone = await self._db.execute(
+            removed += await counted(
+                self._db,
                 f"DELETE FROM {table} WHERE tenant = %s AND user_id = %s AND id IN (SELECT id FROM {table}"
                 f" WHERE tenant = %s AND user_id = %s ORDER BY {at} DESC, place DESC OFFSET %s)",
                 over,
             )
-            removed += gone.rowcount
         return removed
 
 
@@ -248,11 +247,8 @@ async def expire(db: Connection, tenant: str, oldest: int, limit: int) -> tuple[
     whose = [name for (name,) in await locked.fetchall()]
     gone = {}
     for kind, at in OLD_BY.items():
-        removed = await db.execute(
-            f"DELETE FROM chat_chat.{kind} WHERE tenant = %s AND user_id = ANY(%s) AND {at} < %s",
-            [tenant, whose, oldest],
-        )
-        gone[kind] = removed.rowcount
+        asked = f"DELETE FROM chat_chat.{kind} WHERE tenant = %s AND user_id = ANY(%s) AND {at} < %s"
+        gone[kind] = await counted(db, asked, [tenant, whose, oldest])
     await db.execute(
         "UPDATE chat_chat.people SET version = version + 1, cleared = version + 1, updated_at = clock_timestamp()"
         " WHERE tenant = %s AND user_id = ANY(%s)",

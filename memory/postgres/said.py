@@ -15,7 +15,7 @@ from memory.index.rows import milliseconds
 from memory.keys import ConversationRef
 from memory.long_term.document import dump, when
 from memory.models import Message, is_fresh_start
-from memory.postgres.database import Connection, Database
+from memory.postgres.database import Connection, Database, counted
 from processors.models import iso
 
 log = logging.getLogger(__name__)
@@ -124,13 +124,13 @@ class PostgresTranscripts:
     async def prune(self, tenant: str, before: datetime) -> int:
         async with self._database.tenant(tenant) as db:
             asked = "DELETE FROM chat_chat.said WHERE tenant = %s AND at < %s"
-            return (await db.execute(asked, [tenant, milliseconds(before)])).rowcount
+            return await counted(db, asked, [tenant, milliseconds(before)])
 
     async def forget(self, tenant: str, user: str) -> int:
         whose = [tenant, keys.escape(user)]
         self._waiting = [row for row in self._waiting if list(row.where[:2]) != whose]
         async with self._database.tenant(tenant) as db:
-            return (await db.execute("DELETE FROM chat_chat.said WHERE tenant = %s AND user_id = %s", whose)).rowcount
+            return await counted(db, "DELETE FROM chat_chat.said WHERE tenant = %s AND user_id = %s", whose)
 
     def _row(self, ref: ConversationRef, message: Message) -> _Row:
         line: dict[str, Any] = {

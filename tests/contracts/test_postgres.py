@@ -15,7 +15,7 @@ import pytest
 from memory import MemoryConfig, MemoryManager
 from memory.errors import LongTermUnavailable
 from memory.models import Changes, LongTermMemory, fresh_start
-from memory.postgres.database import Database
+from memory.postgres.database import Database, counted
 from memory.postgres.migrate import migrate
 from memory.postgres.person import PersonRows
 from memory.postgres.said import PostgresTranscripts
@@ -86,7 +86,7 @@ class TestWall:
             )
             for table in self.TABLES:
                 assert await (await db.execute(f"SELECT COUNT(*) FROM chat_chat.{table}")).fetchone() == (0,)
-                assert (await db.execute(f"DELETE FROM chat_chat.{table}")).rowcount == 0
+                assert await counted(db, f"SELECT FROM chat_chat.{table}", []) == 0
         with psycopg.connect(url) as owner:  # they are there
             assert owner.execute("SELECT COUNT(*) FROM chat_chat.events").fetchone() == (1,)
 
@@ -99,7 +99,7 @@ class TestWall:
             for table in ("people", "events", "facts"):
                 seen = await (await db.execute(f"SELECT DISTINCT tenant FROM chat_chat.{table}")).fetchall()
                 assert seen == [(TENANT,)]
-            assert (await db.execute("UPDATE chat_chat.events SET words = 'x'")).rowcount == 1
+            assert await counted(db, "UPDATE chat_chat.events SET words = 'x'", []) == 1
         with pytest.raises(LongTermUnavailable, match="may not"):
             async with store.database.tenant(TENANT) as db:
                 await db.execute("INSERT INTO chat_chat.forgotten VALUES ('store_002', 'x', 1)")

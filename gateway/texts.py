@@ -223,7 +223,7 @@ TEXTS: dict[str, dict[Tongue, str]] = {
     "shop_website": {"th": "เว็บไซต์ของร้านคือ {told} ค่ะ", "en": "Our website is {told}"},
     "price_one": {"th": "{what} {price}ค่ะ", "en": "{what}: {price}"},
     "price_list": {"th": "ราคาของร้านค่ะ", "en": "Our prices:"},
-    "opens_again": {"th": "เปิดอีกครั้ง{when}ค่ะ", "en": "We open {when}."},
+    "opens_again": {"th": "เปิดอีกครั้ง{when} ค่ะ", "en": "We open {when}."},
     "after_hours": {
         "th": "เราจดข้อความนี้ไว้ให้พนักงานแล้วค่ะ พนักงานจะตอบในแชตนี้เมื่อร้านเปิดนะคะ",
         "en": "I've noted your message for our staff. They will answer you here when we open.",

@@ -36,7 +36,7 @@ def test_a_closed_day_is_said_to_be_one() -> None:
     assert (
         asked("are you open tomorrow?", SATURDAY, "en") == "We're closed tomorrow. We open on Monday, 9 Mar, at 09:00."
     )
-    closed = "วันนี้ร้านหยุดค่ะ เปิดอีกครั้งพรุ่งนี้ 09:00 น.ค่ะ"
+    closed = "วันนี้ร้านหยุดค่ะ เปิดอีกครั้งพรุ่งนี้ 09:00 น. ค่ะ"
     assert asked("วันนี้เปิดไหม", datetime(2026, 3, 8, 5, 0, tzinfo=UTC)) == closed
 
 
@@ -51,7 +51,7 @@ def test_a_holiday_is_a_closed_day() -> None:
         }
     )
     told = opening(tenant, "เปิดไหมวันนี้", TUESDAY, "th") or opening(tenant, "วันนี้เปิดไหม", TUESDAY, "th")
-    assert told == "วันนี้ร้านหยุดค่ะ เปิดอีกครั้งวันพฤหัสบดีที่ 5 มี.ค. 09:00 น.ค่ะ"
+    assert told == "วันนี้ร้านหยุดค่ะ เปิดอีกครั้งวันพฤหัสบดีที่ 5 มี.ค. 09:00 น. ค่ะ"
 
 
 def test_before_the_first_hour_the_shop_is_closed_and_an_end_after_midnight_is_told_by_the_clock() -> None:

@@ -116,7 +116,8 @@ class Finder:
         if owned is None:
             owned = self._held[key] = _Owned()
         self._held.move_to_end(key)
-        owned.ranking.update(entries)
+        if owned.ranking.update(entries):
+            owned.complete = False
         total = sum(len(one.ranking) for one in self._held.values())
         while len(self._held) > 1 and (len(self._held) > _HELD or total > _HELD_ENTRIES):
             total -= len(self._held.popitem(last=False)[1].ranking)
@@ -130,11 +131,14 @@ class Finder:
             asked = await self._asked(question, embeddings)
             if owned.model != embeddings.name:
                 await self._load(tenant, owned, entries, embeddings)
-            digests = {one.id: one.digest for one in entries}
-            owned.forget(digests)
-            missing = [one for one in entries if one.id not in owned.digests and one.id not in owned.filling]
-            at_once = [] if embeddings.remote else missing[-_AT_ONCE:]
-            owned.take(await self._made(tenant, at_once, embeddings))
+            missing: list[Entry] = []
+            at_once: list[Entry] = []
+            if not owned.complete:
+                owned.forget({one.id: one.digest for one in entries})
+                missing = [one for one in entries if one.id not in owned.digests and one.id not in owned.filling]
+                at_once = [] if embeddings.remote else missing[-_AT_ONCE:]
+                owned.take(await self._made(tenant, at_once, embeddings))
+                owned.complete = len(owned.digests) >= len({one.id for one in entries})
         except LLMUnavailable as error:
             log.warning("searched by words alone: %s", error, extra={"tenant": tenant})
             return {}
@@ -194,9 +198,10 @@ class _Owned:
         self.model = ""
         self.digests: dict[str, bytes] = {}
         self.filling: set[str] = set()
+        self.complete = False  # every entry has its vector
 
     def start(self, model: str, stored: dict[str, Stored]) -> None:
-        self.model, self.digests, self.meaning = model, {}, None
+        self.model, self.digests, self.meaning, self.complete = model, {}, None, False
         self.take(stored)
 
     def take(self, stored: dict[str, Stored]) -> None:

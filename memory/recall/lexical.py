@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from heapq import nlargest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memory.recall.terms import SHORT, Terms, groups, stem, thai
 
@@ -18,12 +20,15 @@ _LARGE = 1000
 _ECHO_FROM, _ECHO_TERMS, _ECHO, _ECHO_TO = 5, 6, 0.15, 300  # words that go with the best texts count a little too
 _TOPIC = 0.6  # the share where a text has none of the words, but all that the question speaks of
 _LATIN = re.compile(r"[^\W_ก-๎]+")
+_VAST = 4000  # texts from which arrays are quicker
+_BEST = 1000  # of those that are looked at further
+_NONE, _NO_COUNTS = array("I"), array("f")
 _LIKE = 0.5  # the share of letter groups from which a word is another one with a slip
 
 
 class Fit(NamedTuple):
     """By number: how well a text fits, and what share of the question stands in it (0.0-1.0, rare terms count more).
-    `worded` have a word of it, not its topic alone."""
+    `worded` have a word of it, not its topic alone. In a large collection of the best alone."""
 
     scores: dict[int, float]
     shares: dict[int, float]
@@ -36,7 +41,8 @@ class Lexical:
     def __init__(self) -> None:
         self._numbers: dict[str, array[int]] = {}
         self._counts: dict[str, array[float]] = {}
-        self._lengths: list[int] = []
+        self._lengths = array("I")
+        self._latin: dict[str, list[str]] = {}  # words that a slip may have been made in, by their first letter
         self._plain: list[str] = []
         self._total = 0
         self._gone: set[int] = set()
@@ -52,8 +58,12 @@ class Lexical:
         number = len(self._lengths)
         counted = Counter(text.all)
         for term, count in counted.items():
-            self._numbers.setdefault(term, array("I")).append(number)
-            self._counts.setdefault(term, array("f")).append(count)
+            if term not in self._numbers:
+                self._numbers[term], self._counts[term] = array("I"), array("f")
+                if not (term.startswith("#") or thai(term) or term.isdigit()):
+                    self._latin.setdefault(term[0], []).append(term)
+            self._numbers[term].append(number)
+            self._counts[term].append(count)
         length = sum(counted.values())
         self._lengths.append(length)
         self._plain.append(text.plain)
@@ -64,9 +74,14 @@ class Lexical:
         self._gone.add(number)
         self._total -= self._lengths[number]
 
-    def scores(self, question: Terms, *, echo: bool = False) -> Fit:
-        """`echo`: texts that speak like the best ones are lifted; none is found by that alone."""
+    def scores(
+        self, question: Terms, *, echo: bool = False, least: float = 0.0, keep: Callable[[int], bool] | None = None
+    ) -> Fit:
+        """`echo`: texts that speak like the best ones are lifted; none is found by that alone. Of a large collection
+        only what has a share of `least` and is to be kept counts among the best."""
         weights = self._weights(question)
+        if len(self) >= _VAST and (arrays := numpy()) is not None:
+            return self._among_many(arrays, weights, echo, least, keep)
         scores: dict[int, float] = {}
         shares: dict[int, float] = {}
         whole = sum(weight for weight, _ in weights.values())
@@ -100,7 +115,7 @@ class Lexical:
                 out[word] = (self._rarity(len(near)), near)
         for run in question.runs:
             if len(run) <= SHORT:
-                having = [at for at, plain in enumerate(self._plain) if run in plain] if self._may_have(run) else []
+                having = self._having(run)
                 out[run] = (self._rarity(len(having)) * max(1, len(run) - 2), having)
             else:
                 for group in groups(run):
@@ -112,8 +127,12 @@ class Lexical:
         }
         return telling or out
 
-    def _may_have(self, run: str) -> bool:
-        return len(run) < 3 or all(group in self._numbers for group in groups(run))
+    def _having(self, run: str) -> list[int]:
+        """The texts with a short Thai word."""
+        if len(run) < 3:
+            return [at for at, plain in enumerate(self._plain) if run in plain]
+        rarest = min((self._numbers.get(group, ()) for group in groups(run)), key=len)
+        return [at for at in rarest if run in self._plain[at]]
 
     def _rarity(self, having: int) -> float:
         count = max(len(self) - len(self._gone), having)
@@ -137,9 +156,7 @@ class Lexical:
             return []
         mine = _pieces(word)
         found: set[int] = set()
-        for other in self._numbers:
-            if other[0] != word[0] or other.startswith("#") or thai(other) or other.isdigit():
-                continue
+        for other in self._latin.get(word[0], ()):
             if other.startswith(word):
                 found.update(self._numbers[other])
             elif len(other) >= 4 and abs(len(other) - len(word)) <= 2:
@@ -147,6 +164,62 @@ class Lexical:
                 if len(mine & theirs) >= _LIKE * len(mine | theirs):
                     found.update(self._numbers[other])
         return sorted(found)
+
+    def _among_many(
+        self,
+        np: Any,
+        weights: Mapping[str, tuple[float, list[int] | None]],
+        echo: bool,
+        least: float,
+        keep: Callable[[int], bool] | None,
+    ) -> Fit:
+        """The same in arrays: a search that touches tens of thousands of texts has no time for each of them."""
+        scores, shares, topics = (np.zeros(len(self), np.float32) for _ in range(3))
+        worded = np.zeros(len(self), bool)
+        lengths = np.frombuffer(self._lengths, np.uint32)
+        average = self._total / max(1, len(self) - len(self._gone)) or 1.0
+        fixed, slope = _K1 * (1 - _B), _K1 * _B / average
+        whole = sum(weight for weight, _ in weights.values())
+        spoken = sum(weight for term, (weight, _) in weights.items() if term.startswith("#"))
+        for term, (weight, among) in weights.items():
+            if among is not None:
+                at, counts = np.asarray(among, np.uint32), np.float32(1.0)
+            else:
+                at = np.frombuffer(self._numbers.get(term) or _NONE, np.uint32)
+                counts = np.frombuffer(self._counts.get(term) or _NO_COUNTS, np.float32)
+            scores[at] += weight * counts * (_K1 + 1) / (counts + fixed + slope * lengths[at])
+            shares[at] += weight / whole
+            if term.startswith("#"):
+                topics[at] += _TOPIC * weight / spoken
+            else:
+                worded[at] = True
+        shares = np.maximum(shares, topics)
+        if self._gone:
+            scores[np.fromiter(self._gone, np.int64)] = 0.0
+        found = np.flatnonzero((scores > 0) & (shares >= least))
+        found = found[np.argsort(-scores[found], kind="stable")]
+        best: list[int] = []
+        for number in found.tolist():
+            if keep is None or keep(number):
+                best.append(number)
+                if len(best) >= _BEST:
+                    break
+        fit = Fit(
+            {number: float(scores[number]) for number in best},
+            {number: float(shares[number]) for number in best},
+            {number for number in best if worded[number]},
+        )
+        if echo and best:
+            self._echo(fit.scores, set(weights))
+        return fit
+
+    def _held_by(self, word: str, among: set[int]) -> Iterable[tuple[int, float]]:
+        """How often a word stands in some of the texts that have it."""
+        numbers, counts = self._numbers[word], self._counts[word]
+        if len(numbers) < 4 * len(among):
+            return [pair for pair in zip(numbers, counts, strict=True) if pair[0] in among]
+        at = {number: bisect_left(numbers, number) for number in among}
+        return [(number, counts[i]) for number, i in at.items() if i < len(numbers) and numbers[i] == number]
 
     def _echo(self, scores: dict[int, float], asked: set[str]) -> None:
         best = nlargest(_ECHO_TO, scores, key=scores.__getitem__)
@@ -158,9 +231,18 @@ class Lexical:
                     said[word] = said.get(word, 0.0) + self._rarity(len(self._numbers[word])) * scores[number]
         for word in nlargest(_ECHO_TERMS, said, key=lambda one: (said[one], one)):
             weight = _ECHO * self._rarity(len(self._numbers[word]))
-            for number, value in self._fits(word, None):
-                if number in lifted:
-                    scores[number] += weight * value
+            for number, value in self._fits(word, dict(self._held_by(word, lifted))):
+                scores[number] += weight * value
+
+
+@cache
+def numpy() -> Any:
+    """None where it is not installed. Not loaded before it is of use."""
+    try:
+        import numpy as found
+    except ImportError:
+        return None
+    return found
 
 
 def _pieces(word: str) -> set[str]:

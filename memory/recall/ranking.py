@@ -49,9 +49,10 @@ class Ranking:
     def __len__(self) -> int:
         return len(self._number)
 
-    def update(self, entries: Sequence[Entry]) -> None:
+    def update(self, entries: Sequence[Entry]) -> bool:
+        """Whether anything changed."""
         if self._given == entries:
-            return
+            return False
         if self._lexical.wasted > _REBUILD:
             self._begin()
         given = {one.id: one for one in entries}
@@ -68,6 +69,7 @@ class Ranking:
             self._entries.append(one)
         self._link(given)
         self._given = list(entries)
+        return True
 
     def _link(self, given: Mapping[str, Entry]) -> None:
         self._next, self._before = {}, {}
@@ -98,8 +100,12 @@ class Ranking:
         will read what is found: what stands next to a good one is found too, and what has only something to do with the
         question; without it only what has its words, or surely means the same."""
         asked = terms(question)
-        words, shares, worded = self._lexical.scores(asked, echo=around)
         enough = _FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else _WORD
+        words, shares, worded = (
+            self._lexical.scores(asked, echo=True)
+            if around
+            else self._lexical.scores(asked, least=enough, keep=lambda number: keep(self._entries[number]))
+        )
         found = {number: score for number, score in words.items() if shares[number] >= enough}
         if around:
             found = self._spread({number: words[number] for number in self._best(words)}, _NEXT, _AFTER)

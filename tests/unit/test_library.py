@@ -33,6 +33,7 @@ def opened(folder: Path) -> Library:
 @pytest.fixture(autouse=True)
 def _looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelves, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(shelves, "_PATIENCE", 60.0)
 
 
 @pytest.fixture

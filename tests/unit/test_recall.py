@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 
 from memory import MemoryConfig, MemoryManager
 from memory.keys import index_file
-from memory.recall.entry import Entry
+from memory.recall import lexical
+from memory.recall.entry import Entry, Hit
 from memory.recall.finder import Finder
 from memory.recall.ranking import Ranking
 from memory.recall.terms import terms
@@ -234,3 +236,26 @@ class TestForgetting:
         assert await manager.search("shop", "line:U10", "occupation?") == []
         assert await manager.search("other", "line:U1", "occupation?") == []
         await manager.close()
+
+
+def test_among_many_the_same_is_found_as_among_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(3)
+    words = ["coffee", "latte", "แพ้กุ้ง", "ส่งของวันพุธ", "birthday", "ข้าว", "table", "Tuesday", "allergic", "นมโอ๊ต"]
+    entries = [
+        Entry(f"e{n}", "fact" if n % 7 else "event", "", " ".join(rng.choices(words, k=rng.randint(1, 5))))
+        for n in range(1200)
+    ]
+    gone = entries[40:90]
+    questions = ["latte on Tuesday", "แพ้กุ้งไหม", "ข้าว", "birthday tabel", "coffee ส่งของวันพุธ", "nothing of it"]
+
+    def found(around: bool) -> list[list[Hit]]:
+        ranking = Ranking(entries)
+        ranking.update([one for one in entries if one not in gone])
+        only = {False: lambda one: one.kind == "event", True: lambda one: True}[around]
+        return [ranking.find(question, 20, keep=only, around=around) for question in questions]
+
+    few = found(False), found(True)
+    monkeypatch.setattr(lexical, "_VAST", 1)
+    assert (found(False), found(True)) == few
+    monkeypatch.setattr(lexical, "numpy", lambda: None)
+    assert (found(False), found(True)) == few

@@ -1,0 +1,49 @@
+"""What waits, who works and whether the tenants' files are well, read when the page is asked for."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Gauge
+from redis.asyncio import Redis
+
+from config.tenants import TenantStatus
+from gateway.inbox.base import Inbox
+from memory import keys
+
+ALIVE = keys.shared("workers")
+ALIVE_FOR = 30.0  # seconds since its last heartbeat
+
+
+class QueueGauges:
+    """Registered with one process's metrics."""
+
+    def __init__(
+        self, registry: CollectorRegistry, inbox: Inbox, client: Redis, statuses: Callable[[], list[TenantStatus]]
+    ) -> None:
+        self._inbox = inbox
+        self._redis = client
+        self._statuses = statuses
+
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"chatchat_{name}", text, labels, registry=registry)
+
+        self._waiting = gauge("conversations", "Conversations that wait or are in hand, by state", "state")
+        self._oldest = gauge("oldest_ready_seconds", "How long the oldest ready conversation has been waiting")
+        self._dead = gauge("dead_letters", "Messages that could not be handled")
+        self._workers = gauge("workers", "Workers that gave a sign of life lately")
+        self._files = gauge("tenant_files", "Tenants' files, by state", "state")
+
+    async def measure(self) -> None:
+        """Raises InboxUnavailable, RedisError."""
+        depth = await self._inbox.depth()
+        for state, number in (("ready", depth.ready), ("due", depth.due), ("leased", depth.leased)):
+            self._waiting.labels(state).set(number)
+        self._oldest.set(depth.oldest)
+        self._dead.set(depth.dead)
+        self._workers.set(await self._redis.zcount(ALIVE, time.time() - ALIVE_FOR, "+inf"))
+        self._files.clear()
+        for state, number in Counter(row.state for row in self._statuses()).items():
+            self._files.labels(state).set(number)

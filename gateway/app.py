@@ -34,6 +34,7 @@ from gateway.intake import Intake
 from gateway.ledger import Ledger
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
+from gateway.timings import Timings
 from gateway.spending import Spending
 from gateway.tally import Tally
 from memory.errors import MemoryFault
@@ -104,6 +105,8 @@ async def work(
         senders = senders_of(settings, stack, inbox)
         senders["terminal"] = TerminalSender(client)
         senders["web"] = WebSender(RedisLog(client))
+        timings = Timings()
+        timings.senders(senders)
         stack.push_async_callback(live.close)
         board = Board(client, manager.forgotten)
         stack.push_async_callback(board.close)
@@ -120,6 +123,7 @@ async def work(
             ledger=ledger,
             spending=spending,
             budgets=budgets,
+            timings=timings,
             times=times,
             live=live,
             watching=[board, tally],
@@ -133,7 +137,7 @@ async def work(
         async def alive() -> None:
             pipe: Any = client.pipeline(transaction=False)
             pipe.zadd(ALIVE, {name: time.time()}).zremrangebyscore(ALIVE, 0, time.time() - 3600).expire(ALIVE, 3600)
-            uncounted = spending.into(pipe), tally.into(pipe)
+            uncounted = spending.into(pipe), tally.into(pipe), timings.into(pipe)
             try:
                 await pipe.execute()
             except RedisError:  # the heartbeat itself says when Redis is away
@@ -154,7 +158,7 @@ async def work(
         )
         pollers = Pollers(client, tenants, poll_bot)
         worker = Worker(
-            inbox, turn, concurrency=concurrency, lease=lease, grace=settings.shutdown_grace, on_alive=alive
+            inbox, timings.turns(turn), concurrency=concurrency, lease=lease, grace=settings.shutdown_grace, on_alive=alive
         )
 
         forget = Forgetting(manager, inbox, client, settings.data_dir)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gateway.media import Fetcher
     from gateway.patience import Holder, Times
     from gateway.spending import Spending
+    from gateway.timings import Timings
     from gateway.turn import Turn
     from memory.memory_manager import MemoryManager
     from processors.llm import ChatModel
@@ -223,6 +224,7 @@ def turn_of(
     ledger: Ledger | None = None,
     spending: Spending | None = None,
     budgets: Budgets | None = None,
+    timings: Timings | None = None,
     times: Times | None = None,
     live: Live | None = None,
     watching: Sequence[Hook] = (),
@@ -260,7 +262,8 @@ def turn_of(
     client_of_model = OpenRouter(on_usage=spending.used if spending else None)
     stack.push_async_callback(client_of_model.close)
     budgets = budgets or Budgets(client, tenants.get, prices_of(settings), clock)
-    model = shielded(kept_to_limits(client_of_model, budgets), tenants)
+    timed = timings.model(client_of_model) if timings else client_of_model
+    model = shielded(kept_to_limits(timed, budgets), tenants)
     processors = PerTenant(
         lambda tenant: EventProcessor(
             llm=model,

@@ -29,9 +29,11 @@ from gateway.intake import Intake
 from gateway.key_ring import KeyRing
 from gateway.ledger import Ledger, Month
 from gateway.metrics import Metrics
+from gateway.queue_gauges import QueueGauges
 from gateway.routes.sse import ABORT, CLOSING
 from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
 from gateway.spending_counters import SpendingCounters
+from gateway.timings import TimingHistograms
 
 if TYPE_CHECKING:
     from gateway.trying import Trying
@@ -104,6 +106,8 @@ async def door(
     bot_ids, ledger = BotIds(client, tenants), Ledger(client, clock=clock)
     gauges = ChannelGauges(metrics.registry, tenants, states, ledger)
     spent = SpendingCounters(metrics.registry, tenants, client)
+    queue = QueueGauges(metrics.registry, inbox, client, tenants.status)
+    timings = TimingHistograms(metrics.registry, client)
 
     local = LocalLog()
 
@@ -141,6 +145,8 @@ async def door(
     async def measure() -> None:
         await gauges.measure()
         await spent.measure()
+        await queue.measure()
+        await timings.measure()
 
     webhooks = Webhooks(
         tenant_of=tenants.get,

@@ -82,6 +82,7 @@ async def door(
     messages at the most while it can't; see SafeInbox for `recent`."""
     from gateway.adapters.web import WebSender
     from gateway.board import Board
+    from gateway.budgets import Budgets
     from gateway.dead_letters import DeadLetters
     from gateway.fallback import Fallback
     from gateway.forgetting import Forgetting
@@ -89,9 +90,10 @@ async def door(
     from gateway.page_desk import PageDesk
     from gateway.ratings import Ratings
     from gateway.reach import Reach
-    from gateway.routes import admin, admin_talks, api, events, knowledge, memory
+    from gateway.routes import admin, admin_talks, api, events, knowledge, memory, shop
     from gateway.routes.admin_person import Parts
     from gateway.routes.auth import Keys
+    from gateway.staff_tasks import StaffTasks
     from gateway.taught import Taught
     from gateway.web_log import LocalLog
     from gateway.web_side import WebSide
@@ -184,6 +186,7 @@ async def door(
             memory.router(keys, manager, clock),
             knowledge.router(keys, manager, forget),
             events.router(keys, manager),
+            shop.router(keys, StaffTasks(client, clock), Budgets(client, tenants.get, prices_of(settings), clock)),
             admin.router(
                 admin_key=admin_key,
                 keys=keys,

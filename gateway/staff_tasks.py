@@ -84,7 +84,7 @@ class StaffTasks:
         oldest = iso(self._clock() - timedelta(seconds=KEPT_FOR))
         if old := [task.id for task in found if task.since < oldest]:
             await self._redis.hdel(_key(tenant), *old)
-        return sorted((task for task in found if task.since >= oldest), key=lambda task: task.since)
+        return sorted((task for task in found if task.since >= oldest), key=lambda task: (task.since, task.id))
 
     async def done(self, tenant: str, task_id: str) -> bool:
         """False: there is none of that id."""

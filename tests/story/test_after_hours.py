@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from redis.asyncio import Redis
 
 from gateway.messages import InboundMessage
 from gateway.staff_tasks import StaffTasks, Task
 from gateway.texts import text
-from tests.house import LLM_KEY, TELEGRAM_SECRET, House, house, shop
+from tests.house import ADMIN_KEY, LLM_KEY, TELEGRAM_SECRET, House, house, shop
 
 STAFF, MEMBER = -100123, 77
 HOURS = {"mon-fri": ["09:00-18:00"]}
@@ -62,6 +63,15 @@ async def says(home: House, words: str, chat: int = 55, tenant: str = "shop") ->
     await home.quiet()
 
 
+async def api(home: House, path: str, method: str = "GET") -> Any:
+    """What a program is told; of anything but a GET the status."""
+    url, headers = f"{home.url}/api/v1/{path}", {"Authorization": f"Bearer {ADMIN_KEY}"}
+    mark = "&" if "?" in path else "?"
+    where = f"{url}{mark}tenant=shop"
+    async with aiohttp.ClientSession() as http, http.request(method, where, headers=headers) as answer:
+        return await answer.json() if method == "GET" else answer.status
+
+
 async def waiting(tasks: StaffTasks) -> list[Task]:
     return await tasks.all("shop")
 
@@ -87,6 +97,12 @@ async def test_the_shop_alone_answers_and_what_it_cannot_answer_waits_for_staff(
         assert (task.name, task.user_id, task.channel) == ("Ann", "telegram:55", "telegram-main")
         assert task.said == ("Can I change my order 4711 to pick-up?", "and please add a cake")
         assert task.since.startswith("2026-03-04T13:30:0")
+        shown_to_programs, rest = await api(home, "tasks"), await api(home, "tasks?limit=1")
+        assert shown_to_programs["items"][0]["id"] == task.id
+        assert shown_to_programs["items"][0]["said"] == list(task.said)
+        assert (rest["total"], rest["next_cursor"]) == (1, None)
+        assert (await api(home, "budget"))["daily_tokens"] is None
+        assert await api(home, "tasks/0123456789", "DELETE") == 404
         [told] = home.telegram_shows(STAFF)
         assert text("staff_after_hours", "th") in told
         assert "4711" in told

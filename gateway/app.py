@@ -34,9 +34,9 @@ from gateway.intake import Intake
 from gateway.ledger import Ledger
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
-from gateway.timings import Timings
 from gateway.spending import Spending
 from gateway.tally import Tally
+from gateway.timings import Timings
 from memory.errors import MemoryFault
 from processors.loading import loaded
 

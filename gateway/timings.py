@@ -140,7 +140,7 @@ def _timed(sender: Sender, timings: Timings) -> Sender:
         finally:
             timings.took("send_seconds", time.monotonic() - began, sender.platform, result)
 
-    sender.send = timed
+    sender.send = timed  # type: ignore[method-assign]
     return sender
 
 
@@ -155,7 +155,7 @@ class TimingHistograms:
     async def measure(self) -> None:
         """Raises RedisError."""
         found: dict[tuple[str, tuple[str, ...]], dict[int, float]] = {}
-        counted: Any = await self._redis.hgetall(KEY)  # type: ignore[misc]
+        counted: Any = await self._redis.hgetall(KEY)
         for field, number in counted.items():
             name, step, *labels = orjson.loads(field)
             found.setdefault((name, tuple(labels)), {})[step] = float(number)

@@ -1,5 +1,6 @@
 """How well the right memory is found, and how fast.
 
+    python -m benchmarks.recall [FILE] [--embeddings local-e5]     all of these, the first where FILE is given
     python -m benchmarks.recall conversations FILE [--only ID …] [--embeddings local-e5]
     python -m benchmarks.recall thai [--embeddings local]
     python -m benchmarks.recall speed [--embeddings local]
@@ -33,7 +34,8 @@ from processors.embeddings import Embeddings, make
 from processors.llm import Access
 
 KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
-PAIRS = Path(__file__).parent / "recall_thai.tsv"
+WHAT = ("all", "conversations", "thai", "speed")
+PAIRS, LATER = (Path(__file__).parent / name for name in ("recall_thai.tsv", "recall_thai_later.tsv"))
 A_CUSTOMER = 20  # pairs: 60 memories
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 _APART = timedelta(hours=3)
@@ -161,7 +163,7 @@ def _rss() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["conversations", "thai", "speed"])
+    parser.add_argument("what", nargs="?", default="all")
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--embeddings", default="none")
@@ -169,14 +171,18 @@ def main() -> None:
     embeddings = make(given.embeddings, Access(None))
     if given.embeddings != "none" and embeddings is None:
         parser.error(f"{given.embeddings} is not installed")
-    if given.what == "speed":
-        asyncio.run(speed(embeddings))
-    elif given.what == "thai":
-        asyncio.run(thai((given.file or PAIRS).read_text("utf-8").splitlines(), embeddings))
-    elif given.file is None:
+    if given.what not in WHAT:  # a file
+        given.what, given.file = "all", Path(given.what)
+    if given.what == "conversations" and given.file is None:
         parser.error("name the file of conversations")
-    else:
+    if given.what in ("all", "conversations") and given.file is not None:
         asyncio.run(conversations(json.loads(given.file.read_text("utf-8")), given.only, embeddings))
+    if given.what in ("all", "thai"):
+        for file in [PAIRS, LATER] if given.what == "all" or given.file is None else [given.file]:
+            print(f"\n{file.name}")
+            asyncio.run(thai(file.read_text("utf-8").splitlines(), embeddings))
+    if given.what in ("all", "speed"):
+        asyncio.run(speed(embeddings))
 
 
 if __name__ == "__main__":

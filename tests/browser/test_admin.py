@@ -324,7 +324,7 @@ async def test_text_of_strangers_is_shown_and_neither_runs_nor_breaks_a_page(
                 assert shown[:2] == [0, 1], path
                 assert shown[2] <= 0, path
                 assert len(await page.content()) < 400_000, path
-                # Of pages that differ in whose they are one is enough; the other theme is seen on those with all colours.
+                # One is enough of pages that differ in whose they are; the last few hold all colours of the other theme
                 if odd_id not in path and (width == PHONE["width"] or path in paths[-5:]):
                     found = await Axe().run(page)
                     assert [(one["id"], path, one["nodes"][0]["html"]) for one in found.response["violations"]] == []

@@ -1,0 +1,60 @@
+"""What an operator sees of a house at work, and that the dashboard and the alerts ask for nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import aiohttp
+import yaml
+
+from tests.house import LLM_KEY, house
+
+MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
+WORDS = "rhubarb marmalade"
+
+
+async def test_a_turn_is_seen_and_every_name_that_is_asked_for_is_there(tmp_path: Path, redis_url: str) -> None:
+    async with house(tmp_path, redis_url, llm_key=LLM_KEY) as home, aiohttp.ClientSession() as http:
+        await home.line_says("U" + "a" * 32, f"Do you have {WORDS}?")
+        await home.quiet()
+
+        async def page() -> str:
+            async with http.get(f"{home.url}/metrics") as answer:
+                return await answer.text()
+
+        seen = await home.until(page, lambda text: "chatchat_turn_seconds_count{" in text, patience=60)
+        page_of = {line.split(" ")[0]: float(line.split(" ")[-1]) for line in seen.splitlines() if line[0] != "#"}
+        turn = 'channel="line-main",result="done",tenant="shop",tries="first"'
+        assert page_of[f"chatchat_turn_seconds_count{{{turn}}}"] == 1
+        assert page_of[f'chatchat_turn_seconds_bucket{{channel="line-main",le="+Inf",{turn.split(",", 1)[1]}}}'] == 1
+        assert page_of['chatchat_send_seconds_count{platform="line",result="ok"}'] == 1
+        assert page_of['chatchat_llm_seconds_count{result="ok"}'] >= 1
+        assert page_of['chatchat_waited_seconds_count{tenant="shop"}'] == 1
+        assert page_of['chatchat_tenant_files{state="ok"}'] == 1
+        assert (page_of["chatchat_workers"], page_of["chatchat_dead_letters"]) == (1, 0)
+        assert page_of["chatchat_oldest_ready_seconds"] == 0
+        assert "rhubarb" not in seen
+        assert "U" + "a" * 32 not in seen
+        known = {name.removesuffix("_total") for name in re.findall(r"^# TYPE (\w+)", seen, re.MULTILINE)}
+        asked = set(re.findall(r"chatchat_\w+", (MONITORING / "alerts.yml").read_text("utf-8")))
+        asked |= set(re.findall(r"chatchat_\w+", (MONITORING / "grafana.json").read_text("utf-8")))
+        assert {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in asked} - known == set()
+
+
+def test_the_alerts_and_the_dashboard_are_of_the_form_that_is_loaded() -> None:
+    (group,) = yaml.safe_load((MONITORING / "alerts.yml").read_text("utf-8"))["groups"]
+    for rule in group["rules"]:
+        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+        assert set(rule["annotations"]) == {"summary", "description"}
+        assert rule["expr"].count("(") == rule["expr"].count(")")
+        assert re.fullmatch(r"\d+[smh]", rule.get("for", "1m"))
+    assert len({rule["alert"] for rule in group["rules"]}) == len(group["rules"])
+    dashboard = json.loads((MONITORING / "grafana.json").read_text("utf-8"))
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in dashboard["panels"]]
+    assert len(set(places)) == len({panel["id"] for panel in dashboard["panels"]}) == len(places)
+    for panel in dashboard["panels"]:
+        assert [target["expr"].count("(") - target["expr"].count(")") for target in panel["targets"]] == [0] * len(
+            panel["targets"]
+        )

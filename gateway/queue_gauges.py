@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Gauge
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from config.tenants import TenantStatus
+from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Inbox
 from memory import keys
 
@@ -30,6 +32,7 @@ class QueueGauges:
         def gauge(name: str, text: str, *labels: str) -> Gauge:
             return Gauge(f"chatchat_{name}", text, labels, registry=registry)
 
+        self._up = gauge("redis_up", "1 while Redis answers; else the other figures from there are the last ones")
         self._waiting = gauge("conversations", "Conversations that wait or are in hand, by state", "state")
         self._oldest = gauge("oldest_ready_seconds", "How long the oldest ready conversation has been waiting")
         self._dead = gauge("dead_letters", "Messages that could not be handled")
@@ -37,13 +40,18 @@ class QueueGauges:
         self._files = gauge("tenant_files", "Tenants' files, by state", "state")
 
     async def measure(self) -> None:
-        """Raises InboxUnavailable, RedisError."""
-        depth = await self._inbox.depth()
+        self._files.clear()
+        for state, number in Counter(row.state for row in self._statuses()).items():
+            self._files.labels(state).set(number)
+        try:
+            depth = await self._inbox.depth()
+            alive = await self._redis.zcount(ALIVE, time.time() - ALIVE_FOR, "+inf")
+        except (InboxUnavailable, RedisError, OSError):
+            self._up.set(0)
+            return
+        self._up.set(1)
         for state, number in (("ready", depth.ready), ("due", depth.due), ("leased", depth.leased)):
             self._waiting.labels(state).set(number)
         self._oldest.set(depth.oldest)
         self._dead.set(depth.dead)
-        self._workers.set(await self._redis.zcount(ALIVE, time.time() - ALIVE_FOR, "+inf"))
-        self._files.clear()
-        for state, number in Counter(row.state for row in self._statuses()).items():
-            self._files.labels(state).set(number)
+        self._workers.set(alive)

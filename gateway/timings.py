@@ -16,6 +16,7 @@ import orjson
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import HistogramMetricFamily
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from config.tenants import Tenant
 from gateway.adapters.base import Call, Sender, Sent
@@ -153,9 +154,12 @@ class TimingHistograms:
         registry.register(self)
 
     async def measure(self) -> None:
-        """Raises RedisError."""
+        """Where Redis can't tell, what it told last stays."""
         found: dict[tuple[str, tuple[str, ...]], dict[int, float]] = {}
-        counted: Any = await self._redis.hgetall(KEY)
+        try:
+            counted: Any = await self._redis.hgetall(KEY)
+        except (RedisError, OSError):
+            return
         for field, number in counted.items():
             name, step, *labels = orjson.loads(field)
             found.setdefault((name, tuple(labels)), {})[step] = float(number)

@@ -235,6 +235,7 @@ async def tidy(
     settings: Settings, tenants: Tenants, redis_url: str, *, clock: Clock = utc_now
 ) -> AsyncIterator[Cleanup]:
     """The clean-up, for `chat-chat cleanup` and the schedule of `run`."""
+    from gateway.audit import AuditLog
     from gateway.cleanup import Cleanup
     from gateway.departed import Departed
     from gateway.forgetting import Forgetting
@@ -251,7 +252,17 @@ async def tidy(
         forgotten = Forgotten(
             manager, Restored(manager, forget, client, inbox, spool), client, ours=settings.redis_url is None
         )
-        yield Cleanup(client, tenants, manager, DeadLetters(client, inbox), spool, departed, forgotten, clock)
+        yield Cleanup(
+            client,
+            tenants,
+            manager,
+            DeadLetters(client, inbox),
+            spool,
+            departed,
+            forgotten,
+            AuditLog(settings.data_dir),
+            clock,
+        )
     finally:
         await manager.close()
         await budgets.close()

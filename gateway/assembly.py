@@ -233,6 +233,7 @@ def turn_of(
     from gateway.adapters.line_sender import LineSender
     from gateway.after_hours import AfterHours
     from gateway.asking_staff import AskStaff
+    from gateway.audit import AuditLog
     from gateway.budgets import Budgets
     from gateway.commands import Commands
     from gateway.dead_letters import DeadLetters
@@ -306,7 +307,7 @@ def turn_of(
             Presses(),
             Takeover(desk, processors, responder, after_hours),
             Rating(manager),
-            Commands(manager, Forgetting(manager, inbox, client, settings.data_dir)),
+            Commands(manager, Forgetting(manager, inbox, client, settings.data_dir), AuditLog(settings.data_dir)),
         ],
         holders=holders,
         hooks=Hooks(History(manager.transcripts), [*([live] if live else []), *watching, *installed()]),

@@ -14,6 +14,7 @@ from redis.asyncio.lock import Lock
 from redis.exceptions import LockError, RedisError
 
 from config.tenants import Memory, Tenants
+from gateway.audit import AuditLog
 from gateway.dead_letters import DeadLetters
 from gateway.departed import Departed
 from gateway.inbox.spool import Spool
@@ -82,6 +83,7 @@ class Cleanup:
         spool: Spool,
         departed: Departed,
         forgotten: Forgotten,
+        audit: AuditLog,
         clock: Callable[[], datetime],
     ) -> None:
         self._redis = client
@@ -91,6 +93,7 @@ class Cleanup:
         self._spool = spool
         self._departed = departed
         self._forgotten = forgotten
+        self._audit = audit
         self._clock = clock
         self._pruned: dict[str, date] = {}  # it looks at everybody: once a day is enough
         self._listed: dict[str, datetime] = {}
@@ -130,6 +133,7 @@ class Cleanup:
                     try:
                         aged += await self._manager.longterm.expire(shop, now)
                         faded += await self._manager.prune_all(shop)
+                        await asyncio.to_thread(self._audit.prune, shop, now)
                         self._pruned[shop] = now.date()
                     except MemoryFault as error:
                         log.error("retention of long-term memory waits: %s", error)

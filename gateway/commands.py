@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from config.tenants import Tenant
 from gateway import mydata
+from gateway.audit import AuditLog, Deed
 from gateway.buttons import suggested_by
 from gateway.command_words import DOES, listed, named
 from gateway.messages import Answer, Kind
@@ -33,8 +34,9 @@ Forget = Callable[[str, str], Awaitable[object]]  # a person, by tenant and user
 class Commands:
     """Running a command again has the same effect: a turn may be tried twice."""
 
-    def __init__(self, manager: MemoryManager, forget: Forget | None = None) -> None:
+    def __init__(self, manager: MemoryManager, forget: Forget | None = None, audit: AuditLog | None = None) -> None:
         self._manager = manager
+        self._audit = audit
         self._forget_person = forget or manager.forget
 
     async def settle(self, moment: Moment) -> Done | None:
@@ -59,11 +61,16 @@ class Commands:
             case "mydata" | "forget" if message.group:
                 return Done(Answer(text("only_private", language)))  # it is the member's own, and nobody else's
             case "mydata":
+                self._note(ref, "export", "/mydata")
                 return await self._mydata(tenant, ref, language)
             case "forget":
                 return await self._forget(tenant, ref, argument, language)
             case _:
                 return Done(Answer(_unknown(tenant, language)))
+
+    def _note(self, ref: ConversationRef, did: Deed, by: str) -> None:
+        if self._audit is not None:
+            self._audit.note(ref.tenant, self._manager.now(), "customer", did, by, user=ref.user)
 
     def _language(self, argument: str, language: Tongue) -> Done | None:
         if argument in ("th", "thai", "ไทย", "ภาษาไทย"):
@@ -89,6 +96,7 @@ class Commands:
         if argument not in ("yes", "ใช่", "ยืนยัน"):
             return Done(Answer(text("forget_ask", language, word=tenant.command("forget"))))
         await self._forget_person(ref.tenant, ref.user)
+        self._note(ref, "delete", "/forget")
         return Done(Answer(text("forgotten", language)), _blank)
 
 

@@ -81,6 +81,7 @@ async def door(
     """The ASGI application of `serve`. It loads no platform's SDK as long as the inbox can be reached. `spool_holds`
     messages at the most while it can't; see SafeInbox for `recent`."""
     from gateway.adapters.web import WebSender
+    from gateway.audit import AuditLog
     from gateway.board import Board
     from gateway.budgets import Budgets
     from gateway.dead_letters import DeadLetters
@@ -90,7 +91,7 @@ async def door(
     from gateway.page_desk import PageDesk
     from gateway.ratings import Ratings
     from gateway.reach import Reach
-    from gateway.routes import admin, admin_talks, api, events, knowledge, memory, shop
+    from gateway.routes import admin, admin_talks, api, audit, events, knowledge, memory, shop
     from gateway.routes.admin_person import Parts
     from gateway.routes.auth import Keys
     from gateway.staff_tasks import StaffTasks
@@ -160,6 +161,7 @@ async def door(
         clock=lambda: clock().timestamp(),
     )
     forget = Forgetting(manager, inbox, client, settings.data_dir)
+    audit_log = AuditLog(settings.data_dir)
 
     async def described(row: TenantStatus) -> dict[str, Any]:
         return (await api.described([row], states.of, months, spent.of))[0]
@@ -186,6 +188,7 @@ async def door(
             memory.router(keys, manager, clock),
             knowledge.router(keys, manager, forget),
             events.router(keys, manager),
+            audit.router(keys, audit_log),
             shop.router(keys, StaffTasks(client, clock), Budgets(client, tenants.get, prices_of(settings), clock)),
             admin.router(
                 admin_key=admin_key,
@@ -206,11 +209,12 @@ async def door(
             ),
         ],
     )
+    audited = audit.Auditing(application, keys, audit_log, clock)
     stop = asyncio.Event()
     beside = [asyncio.create_task(one.watch(stop)) for one in (safe, names, bot_ids)]
     try:
         https = (settings.public_url or "").startswith("https://")
-        yield Door(webhooks, web.around(application), web.known, proxied=settings.tls_proxy, https=https)
+        yield Door(webhooks, web.around(audited), web.known, proxied=settings.tls_proxy, https=https)
     finally:
         stop.set()
         await web.close()

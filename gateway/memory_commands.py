@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import orjson
 from config.settings import Settings
 from config.tenants import Tenants
 from gateway import assembly
+from gateway.audit import AuditLog, Deed
 from gateway.cli import Failed
 from gateway.forgetting import Forgetting
 from gateway.inbox.redis import RedisInbox
@@ -39,8 +41,13 @@ async def manager_of(settings: Settings, redis_url: str | None = None) -> AsyncI
         await manager.close()
 
 
+def _note(settings: Settings, tenant: str, did: Deed, by: str, user: str | None = None) -> None:
+    AuditLog(settings.data_dir).note(tenant, datetime.now(UTC), "command", did, f"memory {by}", user=user)
+
+
 async def show(settings: Settings, tenant: str, user: str) -> list[str]:
     """Who it is, what holds, what the last sessions were about."""
+    _note(settings, tenant, "read", "show", user)
     async with manager_of(settings) as manager:
         check_tenant(tenant)
         memory = await manager.longterm.load(tenant, await manager.knowledge.canonical(tenant, user))
@@ -58,6 +65,7 @@ async def show(settings: Settings, tenant: str, user: str) -> list[str]:
 
 
 async def search(settings: Settings, tenant: str, user: str, query: str, limit: int) -> list[str]:
+    _note(settings, tenant, "read", "search", user)
     async with manager_of(settings) as manager:
         hits = await manager.search(tenant, user, query, limit)
     return [f"{hit.score:.2f}  {hit.kind}  {hit.text}" for hit in hits] or ["nothing found"]
@@ -65,6 +73,7 @@ async def search(settings: Settings, tenant: str, user: str, query: str, limit: 
 
 async def export(settings: Settings, tenant: str, user: str | None) -> list[str]:
     """One line of JSON a person: of all of them where none is named."""
+    _note(settings, tenant, "export", "export", user)
     async with manager_of(settings) as manager:
         check_tenant(tenant)
         users = [user] if user else [one async for one in manager.longterm.users(tenant)]
@@ -79,6 +88,7 @@ async def export(settings: Settings, tenant: str, user: str | None) -> list[str]
 
 
 async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> list[str]:
+    _note(settings, tenant, "change", "import")
     done = []
     async with manager_of(settings) as manager:
         check_tenant(tenant)
@@ -94,6 +104,7 @@ async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> lis
 
 
 async def link(settings: Settings, tenant: str, user: str, to: str) -> list[str]:
+    _note(settings, tenant, "change", "link", user)
     with use_redis(settings) as (url, _):
         async with manager_of(settings, url) as manager:
             for one in (user, to):
@@ -104,11 +115,13 @@ async def link(settings: Settings, tenant: str, user: str, to: str) -> list[str]
 
 
 async def unlink(settings: Settings, tenant: str, user: str) -> list[str]:
+    _note(settings, tenant, "change", "unlink", user)
     async with manager_of(settings) as manager:
         return [f"{user} is parted from {await manager.unlink_user(tenant, user)}"]
 
 
 async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
+    _note(settings, tenant, "delete", "forget", user)
     with use_redis(settings) as (url, _):
         client = assembly.inbox_client(settings, url)
         inbox = RedisInbox(client, "operator")

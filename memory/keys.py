@@ -156,3 +156,8 @@ def list_file(base: Path, tenant: str) -> Path:
     """A tenant's API keys that were made here, whom it blocked, or what nobody could answer; `base` is `DATA_DIR/keys`,
     `DATA_DIR/blocked` or `DATA_DIR/unanswered`."""
     return base / f"{check_tenant(tenant)}.json"
+
+
+def audit_file(base: Path, tenant: str, month: str) -> Path:
+    """Who did what with whose data; `base` is `DATA_DIR/audit`."""
+    return base / check_tenant(tenant) / f"{escape(month)}.jsonl"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gateway.cli.audit import audit
 from gateway.cli.common import Failed, in_loop
 from gateway.cli.dead_letters import dead_letters
 from gateway.cli.faq import faq
@@ -36,7 +37,7 @@ def cli() -> None:
 
 for command in (
     *(run, serve, worker, chat, cleanup, doctor, migrate, longterm, tenants, webhooks, memory, knowledge, api_keys),
-    *(faq, understanding, dead_letters, tasks, simulate, mcp),
+    *(audit, faq, understanding, dead_letters, tasks, simulate, mcp),
 ):
     cli.add_command(command)
 

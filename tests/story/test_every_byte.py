@@ -143,17 +143,20 @@ async def test_no_byte_at_rest_holds_what_a_forgotten_person_said(tmp_path: Path
             }
             assert bytes_at_rest(data / "blocked", b"4242") == ["shop.json"]
             receipt = dict(line.split(": ") for line in await forget(home.settings, "shop", "telegram:4242"))
-            nothing = {name for name, count in receipt.items() if count == "0"}
-            assert nothing == {"waiting_events", "conversations", "web_logs", "vectors", "tasks"} & receipt.keys()
+            removed = {name for name, count in receipt.items() if count.isdigit() and count != "0"}
+            assert removed >= {
+                *("sessions", "longterm_files", "events", "facts", "episodes", "archived", "transcript_messages"),
+                *("media_files", "group_messages", "waiting_messages", "dead_letters", "staff_notes", "marks"),
+                *("corrections", "spool_files", "blocks"),
+            }
             await home.quiet()
             written_anew(url)
             assert bytes_at_rest(data, *WORDS) == []
-            left = {
-                key for key in traces(home, b"4242", ANN.encode()) if not key.startswith("longterm/shop/.forgotten")
-            }
+            # Ids of deliveries stay known for three days, so that a repeat is not answered anew.
+            left = {name for name in traces(home, b"4242", ANN.encode()) if not name.startswith("redis/")}
             assert left == set()
             # Another member's words stand, and what Ann says from now on begins with nothing.
-            assert "longterm/shop/telegram:777.json" in traces(home, b"pears")
+            assert any(name.startswith("transcripts/shop/telegram:group:-1007/") for name in traces(home, b"pears"))
             await home.telegram_says(4242, "hello")
             await home.quiet()
             asked = str(home.llm.requests[-1].body["messages"])

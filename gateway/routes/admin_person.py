@@ -18,10 +18,10 @@ from gateway.routes.admin_lists import ref_of
 from gateway.routes.admin_page import Pages, see, with_
 from gateway.routes.admin_session import Staff
 from gateway.routes.knowledge import Forget
+from gateway.routes.lists import cursor_of
 from memory.canonical import all_ids
-from memory.errors import SessionsUnavailable
 from memory.facts import visible
-from memory.keys import ConversationRef
+from memory.keys import DEFAULT_AGENT, MAIN
 from memory.long_term.document import dump, plain
 from memory.memory_manager import MemoryManager
 from memory.models import LongTermMemory
@@ -31,7 +31,6 @@ from processors.models import iso
 A_STRETCH = 40  # lines of the timeline at once
 _WORDS = 2000  # characters of a message to be tried
 _HITS = 12
-_LINES = 100  # of a conversation
 _PREFERENCES = 40
 
 
@@ -75,27 +74,6 @@ def router(
             raise HTTPException(404, "Nothing is known of this person")
         headers = {"Content-Disposition": f'attachment; filename="{shop.id}-person.json"'}
         return Response(dump(value), headers=headers, media_type="application/json")
-
-    @routes.get("/memories/{tenant}/person/talk")
-    async def talk(request: Request, tenant: str, user: str = "") -> Response:
-        """The main conversation's last messages, as they stand now."""
-        staff = await sessions.staff(request)
-        shop = sessions.tenant(staff, tenant)
-        ref = ConversationRef(shop.id, await manager.knowledge.canonical(shop.id, user))
-        lines = [one for one in await manager.transcripts.tail(ref, _LINES) if one["message"]]
-        memory = await manager.longterm.load(shop.id, ref.user)
-        if memory is None and not lines:
-            raise HTTPException(404, "Nothing is known of this person")
-        try:
-            session = await manager.sessions.load(ref)
-        except SessionsUnavailable:
-            session = None
-        live = session is not None and not session.expired(clock())
-        return pages.render(
-            request, "talk.html", staff, shop, tab="users", user=ref.user, lines=lines,
-            name=memory.person.display_name if memory and memory.person else None,
-            with_staff=session is not None and live and session.state == "human", path=_path(shop.id, ref.user),
-        )  # fmt: skip
 
     @routes.post("/memories/{tenant}/person")
     async def act(request: Request, tenant: str) -> Response:
@@ -183,6 +161,7 @@ def router(
             words=say,
             preview=await _preview(shop, ids[0], say) if say else None,
             path=_path(shop.id, ids[0]),
+            talk=cursor_of(ids[0], DEFAULT_AGENT, MAIN),
         )
 
     async def _preview(shop: Tenant, user: str, say: str) -> Any:

@@ -19,6 +19,7 @@ from gateway.ratings import Ratings
 from gateway.routes.admin_lists import names
 from gateway.routes.admin_page import Pages, picked, see, with_
 from gateway.routes.admin_session import Form
+from gateway.routes.admin_shop import USER
 from gateway.routes.lists import cursor_of, place_of
 from gateway.routes.live import Reader
 from gateway.routes.sse import ALIVE, EventStream, event
@@ -73,7 +74,7 @@ def router(
         staff = await sessions.staff(request)
         shop = sessions.tenant(staff, tenant)
         show = picked(request.query_params, "show", SHOWS)
-        rows = await board.rows(shop.id)
+        rows = [row for row in await board.rows(shop.id) if row.entry.customer.user_id != USER]
         counts = {"": len(rows), "needs": sum(r.entry.needs for r in rows), "unread": sum(r.unread for r in rows)}
         chosen = [row for row in rows if show == "" or (row.entry.needs if show == "needs" else row.unread)]
         place = place_of(cursor, 2)

@@ -2,7 +2,7 @@
 "use strict";
 
 const PAUSE = 250; // ms without a key before it is looked for
-const AGAIN = 5000; // ms between two looks at a conversation
+const AGAIN = 30000; // ms between two looks at a conversation of which nothing is heard
 document.documentElement.classList.add("scripted");
 
 const asking = {};
@@ -130,9 +130,6 @@ for (const name of ["done", "n", "undo", "lang", "stats"]) said.searchParams.del
 history.replaceState(null, "", said); // loaded again, it does not say again what was done
 needs();
 figures();
-if (document.querySelector("[data-again]")) {
-  setInterval(() => document.visibilityState === "visible" && swap("[data-again]", location.href), AGAIN);
-}
 const feed = document.querySelector("[data-feed]");
 if (feed) {
   const parts = [`#${feed.id}`, ...[...document.querySelectorAll("[data-merge]")].map((one) => `#${one.id}`)];
@@ -143,7 +140,7 @@ if (feed) {
   };
   new EventSource(feed.dataset.feed).addEventListener("changed", renew);
   document.addEventListener("visibilitychange", renew);
-  setInterval(renew, 6 * AGAIN); // where nothing is heard
+  setInterval(renew, AGAIN);
   if (parts.length > 1 && !location.hash) scrollTo(0, document.body.scrollHeight);
 }
 document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

@@ -306,7 +306,6 @@ async def test_text_of_strangers_is_shown_and_neither_runs_nor_breaks_a_page(
             paths = [f"/memories/shop/{tab}" for tab in PAGES]
             paths += [f"/memories/shop/person?user={quote(one, safe='')}" for one in (user, odd)]
             paths += [f"/memories/shop/facts?user={quote(odd, safe='')}", "/admin/shop/keys", "/admin/shop/status"]
-            paths += [f"/memories/shop/person/talk?user={quote(user)}"]
             ref = cursor_of(user, "default", "main")
             last = (await manager.transcripts.tail(ConversationRef("shop", user), 1))[0].get("message_id", "")
             paths += [f"/admin/shop/teach?ref={ref}&message={quote(last)}"]

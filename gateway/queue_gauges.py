@@ -41,8 +41,8 @@ class QueueGauges:
 
     async def measure(self) -> None:
         self._files.clear()
-        for state, number in Counter(row.state for row in self._statuses()).items():
-            self._files.labels(state).set(number)
+        for found, number in Counter(row.state for row in self._statuses()).items():
+            self._files.labels(found).set(number)
         try:
             depth = await self._inbox.depth()
             alive = await self._redis.zcount(ALIVE, time.time() - ALIVE_FOR, "+inf")

@@ -97,7 +97,7 @@ async def test_everything_goes_over_and_back(files: JsonFiles, database: Postgre
             assert hash_of(before) == hash_of(after)
     saved = json.loads((tmp_path / "back" / TENANT / "line:U2.json").read_bytes())
     assert (saved["dreams"], saved["attributes"]) == (BY_HAND["dreams"], BY_HAND["attributes"])
-    assert [one in saved["events"] for one in BY_HAND["events"]] == [True] * 3  # type: ignore[union-attr]
+    assert [one in saved["events"] for one in BY_HAND["events"]] == [True] * 3
     assert {"no": "id"} in saved["facts"]
     read = [await one.load(TENANT, "line:U2") for one in (files, database, back)]
     assert read[0] == read[1] == read[2]
@@ -115,7 +115,7 @@ async def test_what_is_written_and_forgotten_meanwhile_is_in_the_next_pass(
     assert await copying.once(TENANT, quiet) == 3
     outcome = await copying.compare(TENANT, quiet)
     assert (outcome.whole, outcome.people) == (True, 3)
-    assert len(await ids(database)) == 21  # type: ignore[arg-type]
+    assert len(await ids(database)) == 21
     assert await database.load(TENANT, "line:U2") is None
     assert [user async for user in database.users(TENANT)] == [USER, "line:U3"]
 

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import aiohttp
 import yaml
+from prometheus_client import CollectorRegistry, generate_latest
 
+from gateway.inbox.redis import RedisInbox
+from gateway.queue_gauges import QueueGauges
+from gateway.timings import TimingHistograms, Timings
+from memory.redis_client import connect
 from tests.house import LLM_KEY, house
 
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
@@ -58,3 +63,44 @@ def test_the_alerts_and_the_dashboard_are_of_the_form_that_is_loaded() -> None:
         assert [target["expr"].count("(") - target["expr"].count(")") for target in panel["targets"]] == [0] * len(
             panel["targets"]
         )
+
+
+async def test_while_redis_is_away_the_page_says_so(tmp_path: Path) -> None:
+    registry = CollectorRegistry()
+    client = connect(f"unix://{tmp_path}/nowhere.sock", retries=0)
+    inbox = RedisInbox(client, "test")
+    queue = QueueGauges(registry, inbox, client, list)
+    timings = TimingHistograms(registry, client)
+    await queue.measure()
+    await timings.measure()
+    assert b"chatchat_redis_up 0.0" in generate_latest(registry)
+    await inbox.close()
+
+
+def test_what_could_not_be_written_is_counted_with_the_next_heartbeat() -> None:
+    class Pipe:
+        def __init__(self) -> None:
+            self.counts: dict[str, float] = {}
+
+        def hincrby(self, key: str, field: bytes, number: float) -> None:
+            self.counts[field.decode()] = self.counts.get(field.decode(), 0) + number
+
+        hincrbyfloat = hincrby
+
+        def expire(self, key: str, seconds: int) -> None:
+            assert (key, seconds) == ("cc:timings", 40 * 86_400)
+
+    timings, lost, kept = Timings(), Pipe(), Pipe()
+    timings.took("send_seconds", 0.3, "line", "ok")
+    back = timings.into(lost)
+    timings.took("send_seconds", 500.0, "line", "ok")
+    back()
+    timings.into(kept)
+    assert kept.counts == {
+        '["send_seconds",2,"line","ok"]': 1,
+        '["send_seconds",11,"line","ok"]': 1,
+        '["send_seconds",-1,"line","ok"]': 500.3,
+    }
+    empty = Pipe()
+    timings.into(empty)
+    assert empty.counts == {}

@@ -4,7 +4,6 @@ with a promise, and once a conversation the shop's word that it is closed."""
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 from msgspec import structs
 from redis.exceptions import RedisError
@@ -41,7 +40,7 @@ class AfterHours:
         if own is not None:
             return own
         shop_only = moment.tenant.behaviour.when_closed == "shop_only"
-        answer = await self._responder.answer(replace(question, hurried=True) if shop_only else question)
+        answer = await self._responder.answer(question)
         if answer.by_shop:
             return answer
         if shop_only:

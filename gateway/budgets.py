@@ -116,11 +116,16 @@ class Budgets:
         self._settling: set[asyncio.Task[None]] = set()
         self.told: Told | None = None
 
+    def limits(self, access: Access) -> Tenant | None:
+        """The tenant on whose account it is, where it has limits."""
+        tenant = self._tenant_of(access.tenant)
+        return tenant if tenant is not None and access.api_key and _limited(tenant.llm) else None
+
     async def reserve(self, request: ChatRequest) -> _Hold | None:
         """None: the tenant has no limits. Raises LLMOverBudget; LLMUnavailable where nobody knows what is left."""
         access = request.access
-        tenant = self._tenant_of(access.tenant)
-        if tenant is None or not access.api_key or not _limited(tenant.llm):
+        tenant = self.limits(access)
+        if tenant is None:
             return None
         prompt, answer = _size(request), request.max_tokens or _ANSWER
         price = self._prices.of(access.model) or DEAR
@@ -219,7 +224,10 @@ class Budgeted:
         finally:
             self._budgets.settle(hold, failed=failed)
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
+    def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
+        return self._held(request) if self._budgets.limits(request.access) else self._model.stream(request)
+
+    async def _held(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
         hold = await self._budgets.reserve(request)
         pieces = self._model.stream(replace(request, access=hold.access) if hold else request)
         failed = True

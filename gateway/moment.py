@@ -31,7 +31,7 @@ class Moment:
     session: ShortTermMemory
     language: Tongue
     now: datetime  # aware
-    hurried: bool = False  # too many wait: no language model is asked
+    hurried: bool = False  # too many wait, or the shop is closed and wants it so: no language model is asked
 
     @property
     def last(self) -> InboundMessage:

@@ -146,7 +146,8 @@ class Turn:
         stored = await self._stored(claim, amended) if remembers else None
         session = await self._openings.open_session(claim.ref, stored, now)
         language = self._language(tenant, messages, session)
-        moment = Moment(tenant, agent, claim.ref, messages, session, language, now, claim.hurried)
+        hurried = claim.hurried or (tenant.behaviour.when_closed == "shop_only" and not tenant.is_open(now))
+        moment = Moment(tenant, agent, claim.ref, messages, session, language, now, hurried)
         done = await self._settled(moment)
         sets: dict[str, Any] = {}
         if done is None and tenant.routing is not None and self._routing is not None:

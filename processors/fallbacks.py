@@ -60,11 +60,10 @@ class WithFallbacks:
             self._tell(one, failed)
         raise failed or LLMUnavailable("there was no time left to ask")
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
-        if not request.access.fallback_models:
-            async for piece in self._model.stream(request):
-                yield piece
-            return
+    def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
+        return self._streamed(request) if request.access.fallback_models else self._model.stream(request)
+
+    async def _streamed(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
         failed: LLMError | None = None
         for one, share in self._in_order(request):
             pieces = self._model.stream(one)

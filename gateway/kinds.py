@@ -223,7 +223,7 @@ be typed. The press that fetches an answer that waits is never refused. (LINE's 
 
 **Pictures.** A model is told the pictures and files of the shop's answers that may fit, and shows one by repeating its
 Markdown. Of what a model writes only pictures at addresses that stand in the shop's answers or instructions, or on
-its `image_hosts`, are shown; others are links.
+its `image_hosts`, are shown; others are links, and links lead nowhere but to hosts that the shop itself named.
 
 **Looks.** Telegram gets text with entities. LINE gets plain text, which can be copied, quoted and read aloud, and no
 Flex: headings begin with ■, a table is a line a row. `python -m tests.story.screens answer.md > screens.html` draws

@@ -98,8 +98,10 @@ async def test_markup_of_strangers_is_shown_and_not_run(browser: Browser, tmp_pa
         "<img src=x onerror=alert(1)><script>alert(2)</script> [go](javascript:alert(3)) "
         "[ok](https://shop.example/a) ![dot](http://shop.example/a.png) <b>bold</b>"
     )
+    own = {"default": {"instructions": "The menu is at https://shop.example/a."}}
+    tenants = {"shop": web_shop(understanding={"policy": "never"}, agents=own)}
     async with (
-        house(tmp_path, redis_url, {"shop": web_shop(understanding={"policy": "never"})}, llm_key=LLM_KEY) as home,
+        house(tmp_path, redis_url, tenants, llm_key=LLM_KEY) as home,
         visitor(browser, home) as (page, wrong),
     ):
         dialogs: list[str] = []

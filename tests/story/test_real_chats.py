@@ -114,6 +114,8 @@ QUIET = ("by", "says", "answer")
 async def test_a_real_chat_reads_as_it_was_read_before(name: str, mode: str, tmp_path: Path, redis_url: str) -> None:
     chat, clock = CHATS[name], Clock(BEGIN)
     shop = demo() | {"understanding": {"policy": "never"}}
+    own = shop["agents"]["default"]
+    shop["agents"] = shop["agents"] | {"default": own | {"instructions": f"{own['instructions']}\nhttps://example.com"}}
     out = [f"{chat['about']}; {'with a language model' if mode == 'model' else 'without a language model'}"]
     async with house(
         tmp_path, redis_url, {TENANT: shop}, llm_key=LLM_KEY if mode == "model" else None, clock=clock

@@ -49,12 +49,12 @@ async def test_line_shows_them_in_one_free_call(tmp_path: Path, redis_url: str) 
         faq = ["Behind the shop.", MAP, f"Plan ({PLAN})", "1988"]
         await home.line.until(lambda: on_line(home) == faq)
         await home.line_says(ANN, "Which cake do you have today?")
-        await home.line.until(lambda: on_line(home)[4:] == ["Today's cake:", CAKE, f"And this ({ODD})."])
+        await home.line.until(lambda: on_line(home)[4:] == ["Today's cake:", CAKE, "And this."])
         # LINE does not like the picture: the customer has its address by the same token.
         details = [{"message": "invalid uri", "property": "messages[1].originalContentUrl"}]
         home.line.next(Fault(400, {"message": "The request body has 1 error(s)", "details": details}, on="/reply"))
         await home.line_says(ANN, "And which cake tomorrow, please?")
-        await home.line.until(lambda: on_line(home)[7:] == ["Today's cake:", CAKE, f"And this ({ODD})."])
+        await home.line.until(lambda: on_line(home)[7:] == ["Today's cake:", CAKE, "And this."])
         await home.quiet()
         assert [one.message["type"] for one in home.line.delivered[ANN]][7:] == ["text", "text", "text"]
         assert {one.via for one in home.line.delivered[ANN]} == {"reply"}

@@ -59,8 +59,13 @@ def talk(tenant_id: str, user: str, agent: str) -> int:
 def _find(tenants: Tenants, tenant_id: str, agent: str) -> Tenant:
     tenant = tenants.get(tenant_id)
     if tenant is None:
-        known = ", ".join(one.id for one in tenants.all()) or "none"
-        raise Failed(f"there is no tenant {tenant_id!r} that works (there are: {known}); see `chat-chat tenants check`")
+        known = ", ".join(one.id for one in tenants.all())
+        hint = (
+            f"there are: {known}); see `chat-chat tenants check`"
+            if known
+            else "none); `chat-chat tenants new` makes one"
+        )
+        raise Failed(f"there is no tenant {tenant_id!r} that works ({hint}")
     if tenant.agent(agent) is None:
         raise Failed(f"tenant {tenant_id} has no agent {agent!r} (it has: {', '.join(tenant.agents)})")
     return tenant

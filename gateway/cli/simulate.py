@@ -18,8 +18,10 @@ from gateway.cli.common import EXAMPLE, guarded, read_settings
 @click.option("--lang", type=click.Choice(["th", "en"]), help="Of mistakes in a file; default: what LANG says.")
 @guarded
 def simulate(scripts: tuple[Path, ...], tenant: str | None, real: bool, lang: str | None) -> None:
-    """Plays conversations against a tenant's file, with no platform, key or server: what each message was understood
-    as, the answer, what is remembered. Exit status 1 if something is not as the script expects."""
+    """Plays a conversation against a shop's file, as a test.
+
+    No platform, key or server is needed. Shows what each message was understood as, the answer, and what is remembered;
+    exit status 1 if something is not as the script expects (docs/tenants.md)."""
     from config.mistakes import TenantError
     from config.shown import language_of, shown
     from gateway import logs

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def tenants() -> None:
-    """List, check and create tenants."""
+    """Shops: list, check, make, export and import them."""
 
 
 @tenants.command("list", epilog=EXAMPLE + "chat-chat tenants list")
@@ -33,7 +33,10 @@ def tenants_list() -> None:
 @click.option("--lang", type=click.Choice(["th", "en"]), help="Default: what LANG says, else English.")
 @guarded
 def tenants_check(files: tuple[Path, ...], lang: Lang | None) -> None:
-    """Checks tenant files (all, or those named): file, line, field, what is wrong and how to mend it."""
+    """Tells every mistake in tenant files, and how to mend it.
+
+    Of all files, or those named: file, line, field, what is wrong, the place with a caret below it, the remedy. Exit
+    status 1 if there is any."""
     from config.shown import language_of
     from config.tenant_commands import check_tenants
 
@@ -53,7 +56,9 @@ def tenants_check(files: tuple[Path, ...], lang: Lang | None) -> None:
 @click.option("--yes", is_flag=True, help="Ask nothing.")
 @guarded
 def tenants_new(tenant_id: str | None, yes: bool, lang: Lang | None, **given: Any) -> None:
-    """Writes a commented tenant file that works at once. On a terminal it asks what is not given."""
+    """Writes a commented tenant file that works at once.
+
+    On a terminal it asks a few questions, unless answers are given as options. It never writes over a file."""
     from config.shown import language_of
     from config.tenant_commands import new_tenant
     from gateway.cli.asking import asked
@@ -66,8 +71,9 @@ def tenants_new(tenant_id: str | None, yes: bool, lang: Lang | None, **given: An
 @tenants.command("schema", epilog=EXAMPLE + "chat-chat tenants schema > config/tenant.schema.json")
 @guarded
 def tenants_schema() -> None:
-    """Prints JSON Schema, for completion in editors: `new` puts it into config/tenant.schema.json, where the first line
-    of the files that it writes names it."""
+    """Prints JSON Schema, for completion in editors.
+
+    `new` puts it into config/tenant.schema.json, which the first line of the files that it writes names."""
     from config.tenant_commands import tenant_schema
 
     show(tenant_schema())
@@ -78,8 +84,9 @@ def tenants_schema() -> None:
 @click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="Default: the id and the time, .tar.gz.")
 @guarded
 def tenants_export(tenant_id: str, to: Path | None) -> None:
-    """Writes everything of a tenant into one file: its own file, templates, knowledge, memories, transcripts, media.
-    Not its secrets. The bot may go on meanwhile."""
+    """Writes everything of a shop into one file, to be moved.
+
+    Its own file, templates, knowledge, memories, transcripts and media; no secrets. The bot may go on meanwhile."""
     from gateway.moving.commands import export
 
     for line in in_loop(export(read_settings(), tenant_id, to, progress_bar)):
@@ -92,8 +99,9 @@ def tenants_export(tenant_id: str, to: Path | None) -> None:
 @click.option("--add", is_flag=True, help="Into a tenant that is here: what is missing is added, nothing overwritten.")
 @guarded
 def tenants_import(archive: Path, tenant_as: str | None, add: bool) -> None:
-    """Takes in what `export` wrote, and checks that nothing is missing. What was broken off goes on with the next
-    call."""
+    """Takes in what `export` wrote; nothing may be missing.
+
+    Each file is checked by its SHA-256 before anything is changed; what was broken off goes on with the next call."""
     from gateway.moving.commands import arrive
 
     lines, whole = in_loop(arrive(read_settings(), archive, tenant_as, add, progress_bar))

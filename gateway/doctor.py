@@ -213,7 +213,7 @@ async def _states(settings: Settings, tenants: Tenants) -> AsyncIterator[Finding
 async def _status(http: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> int | None:
     """The HTTP status; None when no answer came. The URL may hold a token, so errors are not passed on."""
     try:
-        async with http.get(url, headers=headers) as response:
+        async with http.get(url, headers=headers, allow_redirects=False) as response:
             return response.status
     except (aiohttp.ClientError, TimeoutError):
         return None

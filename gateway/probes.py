@@ -142,7 +142,7 @@ class Probes:
         try:
             async with (
                 aiohttp.ClientSession(timeout=TIMEOUT, trust_env=True) as http,
-                http.post(url, data=body, headers=headers) as response,
+                http.post(url, data=body, headers=headers, allow_redirects=False) as response,
             ):
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:

@@ -248,7 +248,7 @@ class OpenRouter:
         if self._http is None or self._loop is not loop:  # a pool belongs to its loop
             from openai import DefaultAioHttpClient
 
-            self._http, self._loop = DefaultAioHttpClient(), loop
+            self._http, self._loop = DefaultAioHttpClient(follow_redirects=False), loop
         return self._http
 
     def _used(self, access: Access, answer: Mapping[str, Any]) -> Usage:

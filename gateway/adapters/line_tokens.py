@@ -71,7 +71,7 @@ class LineTokens:
         try:
             async with (
                 aiohttp.ClientSession(timeout=_TIMEOUT, trust_env=True) as http,
-                http.post(f"{self._host}/oauth2/v3/token", data=form) as response,
+                http.post(f"{self._host}/oauth2/v3/token", data=form, allow_redirects=False) as response,
             ):
                 if response.status in (400, 401, 403):
                     raise ChannelBroken("LINE refuses the channel's id and secret: no access token can be made.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -92,3 +93,32 @@ def test_a_key_ends_on_its_day_and_its_last_use_is_known(tmp_path: Path) -> None
     assert not keys.known(key)
     with pytest.raises(HTTPException, match="401"):
         keys.opens(asking(key, "GET", "/api/v1/memory"))
+
+
+CALLS_OUT = re.compile(r"\b(ClientSession|urlopen|AsyncClient|DefaultAioHttpClient|urlretrieve)\(")
+# Each calls addresses that the operator set: the platforms', the language model's, the embeddings'.
+CALLERS = {
+    "gateway/adapters/downloads.py",
+    "gateway/adapters/line_sender.py",
+    "gateway/adapters/line_tokens.py",
+    "gateway/doctor.py",
+    "gateway/probes.py",
+    "processors/embeddings.py",
+    "processors/hearing.py",
+    "processors/openrouter.py",
+}
+
+
+def test_nothing_calls_out_but_what_is_known_to_and_nothing_is_led_elsewhere() -> None:
+    root = Path(__file__).parents[2]
+    found = {
+        str(file.relative_to(root)): text
+        for room in ("gateway", "memory", "processors", "config")
+        for file in (root / room).rglob("*.py")
+        if CALLS_OUT.search(text := file.read_text("utf-8"))
+    }
+    assert set(found) == CALLERS
+    calls = re.compile(r"\.(?:get|post|request)\((?:url|f\"\{self\._host)[^)]*=[^)]*\)")
+    asked = [call for text in found.values() for call in calls.findall(text)]
+    assert len(asked) >= 5
+    assert [call for call in asked if "allow_redirects=False" not in call] == []

@@ -191,7 +191,10 @@ class Tenants:
 
     def _apply(self, scan: _Scan, *, initial: bool = False) -> None:
         if scan.directory is not None and not self._directory_failed:
-            log.error("%s can't be read (%s): tenants stay as they were", self._directory, scan.directory.strerror)
+            if isinstance(scan.directory, FileNotFoundError) and not self._entries:
+                log.warning("there is no %s yet: `chat-chat tenants new` writes a first tenant", self._directory)
+            else:
+                log.error("%s can't be read (%s): tenants stay as they were", self._directory, scan.directory.strerror)
         self._directory_failed = scan.directory is not None
         self._move_renamed(scan)
         self._drop_missing(set(scan.present), initial=initial)

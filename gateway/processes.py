@@ -334,6 +334,10 @@ def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str
         f"2. Make it yours: edit {settings.config_dir / 'tenants' / f'{name}.yaml'}; saved changes count at once.",
         "3. Connect LINE or Telegram as that file says, then:  .venv/bin/chat-chat webhooks set",
     ]
+    if shop is None:
+        lines[1:] = [
+            "Make a first shop in another terminal; it is answered for at once:  .venv/bin/chat-chat tenants new"
+        ]
     if made:
         lines.append(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {made}")
     click.echo("\n".join(lines))

@@ -178,5 +178,6 @@ def _keys(settings: Settings, tenants: Tenants) -> Keys:
 
 
 def _request(key: str) -> Request:
+    """As a call that may change things: `remember` does."""
     header = (b"authorization", f"Bearer {key}".encode("latin-1", "replace"))
-    return Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": [header]})
+    return Request({"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": [header]})

@@ -7,7 +7,9 @@ from difflib import get_close_matches
 from typing import Annotated, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from pydantic import AfterValidator, BeforeValidator, SecretStr, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler, SecretStr, StringConstraints
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from config.addresses import is_host, public_host
 from config.business_hours import mistake
@@ -140,8 +142,18 @@ LineToken = Annotated[Secret, AfterValidator(_line_token)]
 BotToken = Annotated[Secret, AfterValidator(_bot_token)]
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Address = Annotated[str, AfterValidator(_address)]
+
+
 # The text of a number in a file is kept as it is: chat and channel ids look like numbers.
-Identifier = Annotated[str, BeforeValidator(lambda v: str(v) if type(v) is int else v), StringConstraints(min_length=1)]
+class _OneOrMany(BeforeValidator):
+    """A single text is a list of one."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string"}, handler(core)]}
+
+
+_Number = BeforeValidator(lambda value: str(value) if type(value) is int else value, json_schema_input_type=str | int)
+Identifier = Annotated[str, _Number, StringConstraints(min_length=1)]
 PublicAddress = Annotated[str, AfterValidator(_public_address)]
 HostName = Annotated[str, AfterValidator(_host)]
 StickerNumber = Annotated[Identifier, AfterValidator(_sticker_number)]
@@ -157,6 +169,4 @@ Origin = Annotated[str, AfterValidator(_origin)]
 Zone = Annotated[str, AfterValidator(_zone)]
 KeyHash = Annotated[str, AfterValidator(_hash)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
-OneOrMany = BeforeValidator(
-    lambda value: [value] if isinstance(value, str) else value
-)  # a single text is a list of one
+OneOrMany = _OneOrMany(lambda value: [value] if isinstance(value, str) else value)

@@ -225,7 +225,7 @@ class Tenants:
             log.warning(
                 "tenant %s: its file was renamed to %s, so it is tenant %s from now on, with other webhook addresses. "
                 "What is remembered stays with %s: rename it back, or take it along with `chat-chat tenants export %s` "
-                "and `import --as %s`",
+                "and `import --as %s --add`",
                 *(old, new[stamp[3]].name, to, old, old, to),
             )
             del self._entries[file]

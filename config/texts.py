@@ -49,7 +49,7 @@ def _in_baht(value: object) -> object:
     return value
 
 
-Price = Annotated[Text, BeforeValidator(_in_baht)]  # a number is baht
+Price = Annotated[Text, BeforeValidator(_in_baht, json_schema_input_type=int | float | Text)]  # a number is baht
 
 
 BUILT_IN: dict[ReplyName, Text] = {

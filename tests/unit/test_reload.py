@@ -371,7 +371,7 @@ class TestWhatIsToldOfAChange:
         assert line == (
             "tenant alpha: its file was renamed to store.yaml, so it is tenant store from now on, with other webhook "
             "addresses. What is remembered stays with alpha: rename it back, or take it along with "
-            "`chat-chat tenants export alpha` and `import --as store`"
+            "`chat-chat tenants export alpha` and `import --as store --add`"
         )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from config.settings import Settings
-from config.tenant_commands import check_tenants
+from config.tenant_commands import check_tenants, tenant_schema
 from config.tenants import TenantError, load_tenant
+from config.yaml_source import parse
 
 REPO = Path(__file__).parents[2]
 BASE = """\
@@ -190,3 +192,27 @@ class TestTheExamples:
         assert len(tenants) == 20
         assert len({tenant.name for tenant in tenants}) == 20
         assert all(len(tenant.faq) == 5 and tenant.reply("welcome", "en").endswith("anything.") for tenant in tenants)
+
+
+def test_the_schema_takes_every_file_that_comes_with_the_bot() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(tenant_schema().text)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    examples = REPO / "config" / "examples"
+    files = [
+        REPO / "config" / "tenants" / "demo.yaml",
+        *examples.glob("*.yaml"),
+        *examples.glob("agency/tenants/*.yaml"),
+    ]
+    wrong = []
+    for file in files:
+        document = parse(file, file.read_text(encoding="utf-8"))
+        for error in validator.iter_errors(document.data):
+            ours = list(error.absolute_path) or error.message  # a template brings the channels of those that extend it
+            if not (document.data.get("extends") and "'channels' is a required" in error.message):
+                wrong.append((file.name, ours))
+    assert len(files) >= 25
+    assert wrong == []
+    errors = [error.message for error in validator.iter_errors({"name": "x", "channels": {}, "languag": "th"})]
+    assert errors == ["Additional properties are not allowed ('languag' was unexpected)"]

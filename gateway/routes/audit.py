@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs
@@ -102,7 +103,7 @@ class Auditing:
         async def heard(message: Any) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status = 401 if _sent_away(message) else message["status"]
             elif message["type"] == "websocket.accept":
                 status = 101
             await send(message)
@@ -136,9 +137,16 @@ class Auditing:
         for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
             name, _, value = part.strip().partition("=")
             if name == COOKIE and value.count(".") == 2:  # it was good: the page was given
-                claims = orjson.loads(base64.urlsafe_b64decode(value.split(".")[1] + "=="))
-                return str(claims.get("k") or ""), str(claims.get("t") or ADMIN_OPENS)
+                with suppress(ValueError, AttributeError):
+                    claims = orjson.loads(base64.urlsafe_b64decode(value.split(".")[1] + "=="))
+                    return str(claims.get("k") or ""), str(claims.get("t") or ADMIN_OPENS)
         return "", ""
+
+
+def _sent_away(message: Any) -> bool:
+    """Whether somebody is to sign in first."""
+    where = next((value for name, value in message.get("headers") or () if name.lower() == b"location"), b"")
+    return bool(where.partition(b"?")[0] == b"/admin")
 
 
 def _template(scope: Scope) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 from gateway import memory_commands
@@ -9,7 +10,7 @@ from gateway.audit import AuditLog
 from gateway.routes.auth import name_of
 from tests.api_side import ADMIN_KEY, SHOP_KEY, api_side
 from tests.house import house, shop
-from tests.story.test_admin_sessions import browser
+from tests.story.test_admin_sessions import COOKIE, browser
 
 ANN = "web:ann"
 
@@ -24,6 +25,15 @@ async def test_each_look_at_somebodys_data_is_noted_and_nothing_else(tmp_path: P
         assert (await api.ask("GET", "/api/v1/memory/export?tenant=shop", key=ADMIN_KEY))[0] == 200
         assert (await api.ask("GET", f"/api/v1/memory?user={ANN}&tenant=other"))[0] == 404  # nothing was seen
         assert (await api.ask("GET", "/api/v1/tenants"))[0] == 200
+        claims = base64.urlsafe_b64encode(b'{"id": "x", "k": "admin", "t": null, "until": 9999999999}').decode()
+        for forged in (f"v1.{claims.rstrip('=')}.x", "v1.!.x", "v1.e30.x", "..", "v1.W10.x"):
+            async with (
+                browser(api) as stranger,
+                stranger.get(
+                    f"/memories/shop/person?user={ANN}", headers={"Cookie": f"{COOKIE}={forged}"}, allow_redirects=False
+                ) as answer,
+            ):
+                assert answer.status == 303  # to sign in: nothing was seen, nor is it noted
         async with staff.get(f"/memories/shop/person?user={ANN}") as answer:
             assert answer.status == 200
         assert (await api.ask("POST", "/api/v1/memory-users/batch-delete", json={"ids": [ANN]}))[0] == 200

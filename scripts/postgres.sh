@@ -11,7 +11,7 @@ for place in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgr
     [ -n "$bin" ] || [ ! -x "$place/postgres" ] || bin=$place
 done
 [ -n "$bin" ] || { found=$(command -v postgres) && bin=$(dirname "$found"); } ||
-    { echo "PostgreSQL is missing: run 'apt-get install postgresql-15'." >&2; exit 1; }
+    { echo "PostgreSQL is missing: run 'apt-get install postgresql'." >&2; exit 1; }
 
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)

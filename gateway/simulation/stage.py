@@ -6,7 +6,6 @@ The clock is the script's, so that business hours and what happens "two days lat
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -34,7 +33,7 @@ from gateway.simulation.stub import KEY, Stub
 from memory.knowledge import line as as_line
 
 PATIENCE = 120.0  # seconds for one turn
-_TELLING = 1.0  # seconds that what a turn understood is waited for once it is over; a command tells nothing
+_LOOKS = 20  # of 50 ms each, for what a turn understood once it is over; a command tells nothing
 _SESSION_ENDS = timedelta(minutes=5)  # after it is over, when the clean-up comes by
 
 
@@ -229,14 +228,15 @@ class Stage:
 
     async def _understood(self) -> dict[str, Any]:
         """What the turn told of its message; {}: nothing. An answer is told together with it."""
-        until = time.monotonic() + _TELLING
-        while time.monotonic() < until:
+        left = _LOOKS  # counted and not timed: a busy machine is late with both sides
+        while left > 0:
+            left -= 1
             news = await self._told.get_message(ignore_subscribe_messages=True, timeout=0.05)
             for kind, data in _told(news):
                 if kind == "event":
                     return data
                 if kind == "message" and data.get("role") == "bot":
-                    until = min(until, time.monotonic() + 0.2)
+                    left = min(left, 4)
         return {}
 
     async def _known_of(self, user: str) -> Sequence[str]:

@@ -28,6 +28,7 @@ from gateway.inbox.redis import RedisInbox
 from gateway.key_ring import KeyRing
 from gateway.messages import InboundMessage, encode
 from gateway.routes.admin_lists import ref_of
+from gateway.staff_tasks import StaffTasks
 from gateway.tools import MemoryTools
 from memory.keys import ConversationRef
 from processors.llm import ToolCall
@@ -126,6 +127,8 @@ async def furnish(town: Town, shop: Shop) -> None:
              "message": encode(message)},
         )  # fmt: skip
     letters = await DeadLetters(client, inbox).list(name)
+    await StaffTasks(client).note(message)
+    tasks = await StaffTasks(client).all(name)
     await inbox.close()
     made, _ = KeyRing(home.settings.data_dir).make(name, f"till {word}", assembly.utc_now())
 
@@ -142,6 +145,7 @@ async def furnish(town: Town, shop: Shop) -> None:
         "conversation_id": TALK,
         "conversationId": "kept-1",
         "letter": letters[0].id,
+        "task_id": tasks[0].id,
         "key": made.id,
         "tenant": name,
         "tab": "facts",

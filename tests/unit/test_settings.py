@@ -140,6 +140,7 @@ def test_a_dotenv_file_in_another_encoding_is_named(tmp_path: Path) -> None:
         ("LOG_LEVEL", "LOUD", "'LOUD' is not known; allowed: DEBUG, INFO, WARNING, ERROR, CRITICAL"),
         ("OPENROUTER_MODEL", "a b", "holds white space; allowed: a model's name such as openai/gpt-4o-mini"),
         ("LONGTERM_URL", "postgresql:", None),
+        ("LONGTERM_URL", "postgresql://u@/d?port=1", None),
         ("REDIS_URL", "redis://", None),
         ("REDIS_URL", "unix://", None),
         ("REDIS_URL", "redis://host:99999", None),

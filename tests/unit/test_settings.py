@@ -220,3 +220,8 @@ def test_a_secret_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     assert Settings.from_env({**env, "OPENROUTER_API_KEY": "plain"}, None).openrouter_api_key == "plain"
     with pytest.raises(SettingsError, match=r"REDIS_URL_FILE: /nowhere does not exist; allowed: the path of a file"):
         Settings.from_env({"REDIS_URL_FILE": "/nowhere"}, None)
+
+
+def test_a_database_on_a_socket_or_on_several_servers_can_be_named() -> None:
+    for url in ("postgresql://u@/db?host=/run/postgresql", "postgresql:///db?host=a,b&target_session_attrs=read-write"):
+        assert Settings.from_env({"LONGTERM_URL": url}, dotenv=None).longterm_url == url

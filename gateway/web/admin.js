@@ -130,6 +130,7 @@ for (const name of ["done", "n", "undo", "lang", "stats"]) said.searchParams.del
 history.replaceState(null, "", said); // loaded again, it does not say again what was done
 needs();
 figures();
+document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 const feed = document.querySelector("[data-feed]");
 if (feed) {
   const parts = [`#${feed.id}`, ...[...document.querySelectorAll("[data-merge]")].map((one) => `#${one.id}`)];
@@ -141,6 +142,8 @@ if (feed) {
   new EventSource(feed.dataset.feed).addEventListener("changed", renew);
   document.addEventListener("visibilitychange", renew);
   setInterval(renew, AGAIN);
-  if (parts.length > 1 && !location.hash) scrollTo(0, document.body.scrollHeight);
+  if (parts.length > 1 && !location.hash) {
+    history.scrollRestoration = "manual";
+    scrollTo(0, document.body.scrollHeight);
+  }
 }
-document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

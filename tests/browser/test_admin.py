@@ -354,6 +354,15 @@ async def test_it_is_read_searched_and_changed_without_scripts(
             await page.get_by_role("button", name="Delete").click()
             await expect(page.locator(".toast")).to_contain_text("Deleted: 1")
 
+            await home.telegram_says(88, "hello, anybody?")
+            await home.quiet()
+            await page.goto(f"{home.url}/admin/shop/talks")
+            await page.locator(".talks a").click()
+            await page.fill("#text", "Yes, me.")
+            await page.get_by_role("button", name="Take over and send").click()
+            await expect(page.locator(".talk .staff")).to_contain_text("Yes, me.")
+            assert home.telegram_shows(88)[1:] == ["Yes, me."]
+
 
 async def test_a_message_nobody_could_answer_is_tried_again(browser: Browser, tmp_path: Path, redis_url: str) -> None:
     async with (
@@ -369,6 +378,21 @@ async def test_a_message_nobody_could_answer_is_tried_again(browser: Browser, tm
         await expect(page.locator(".toast")).to_contain_text("Back in the queue")
         await home.quiet()
         assert len(home.telegram_shows(55)) == 1
+
+        # Days are counted with the worker's heartbeat; each chart has its table.
+        async def drawn() -> int:
+            await page.reload()
+            return await page.locator(".chart .uplot").count()
+
+        assert await home.until(drawn, lambda count: count > 0) == await page.locator(".chart details table").count()
+        await page.locator(".chart summary").first.click()
+        await expect(page.locator(".chart").first.get_by_role("row")).to_have_count(31)
+
+        await page.goto(f"{home.url}/admin/shop/status")
+        await page.fill("#say", "do you deliver to Ari?")
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator(".tried")).to_contain_text("inquiry")
+        await expect(page.locator("#try .talk li").first).to_contain_text("deliver to Ari")
         assert wrong == []
 
 

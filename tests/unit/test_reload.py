@@ -55,6 +55,12 @@ class Place:
         return next((status.state for status in self.tenants.status() if status.id == tenant_id), None)
 
 
+@pytest.fixture(autouse=True)
+def told(caplog: pytest.LogCaptureFixture) -> None:
+    """Commands that ran in this process before may have silenced what is told here."""
+    caplog.set_level(logging.INFO, "config")
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
@@ -330,7 +336,7 @@ class TestWhatIsToldOfAChange:
             "alpha", bot("Alpha", "1:invented") + "memory: {sm_ttl: 60}\nfaq: [{questions: [a], answer: hushhush}]\n"
         )
         place.tenants.load()
-        caplog.set_level(logging.INFO)
+        caplog.clear()
         place.write(
             "alpha",
             bot("Alpha", "2:hushhush") + "language: en\nmemory: {sm_ttl: 90}\nfaq:\n- {questions: [a], answer: hush}\n"
@@ -348,7 +354,7 @@ class TestWhatIsToldOfAChange:
     async def test_a_comment_changes_nothing(self, place: Place, caplog: pytest.LogCaptureFixture) -> None:
         place.write("alpha", shop("Alpha"))
         place.tenants.load()
-        caplog.set_level(logging.INFO)
+        caplog.clear()
         before = place.tenants.get("alpha")
         place.write("alpha", "# hello\n" + shop("Alpha"))
         place.later = 1.5

@@ -111,6 +111,7 @@ _WHAT = {
     "is a channel that can't reach staff": "ช่องทางนี้ส่งข้อความถึงพนักงานไม่ได้",
     "has the same token as another channel": "ใช้โทเคนเดียวกับช่องทางอื่น",
     "has the same token as channel {} of tenant {}": "ใช้โทเคนเดียวกับช่องทาง {} ของร้าน {}",
+    "holds always": "เป็นจริงเสมอ",
     "stands under {} too": "คำนี้อยู่ใต้ {} ด้วย",
 }
 
@@ -258,6 +259,9 @@ _REMEDY = {
     "add a LINE or Telegram channel": "เพิ่มช่องทาง LINE หรือ Telegram",
     "give each channel its own token, or keep one of the two": "ใช้โทเคนของแต่ละช่องทาง หรือเหลือไว้ช่องทางเดียว",
     "give each tenant its own channel, or remove it from one of the two": "ใช้ช่องทางของแต่ละร้าน หรือลบออกจากร้านหนึ่ง",
+    "add channels, hours or keywords; who answers otherwise is the agent default": (
+        "เพิ่ม channels, hours หรือ keywords ถ้าไม่เข้าเงื่อนไขใด ผู้ตอบคือ default"
+    ),
     "keep it under one of them": "เหลือไว้ใต้หัวข้อเดียว",
 }
 

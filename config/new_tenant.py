@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -140,15 +142,17 @@ def _entry(questions: Sequence[str], thai: str, english: str) -> str:
 
 def next_steps(file: Path, answers: Answers, lang: Lang) -> str:
     name = answers.id
+    # As it was called: from a clone it is .venv/bin/chat-chat, which is on nobody's PATH.
+    program = "chat-chat" if shutil.which("chat-chat") or not sys.argv[0].endswith("/chat-chat") else sys.argv[0]
     if lang == "th":
         return (
-            f"เขียนไฟล์ {file} แล้ว ใช้ได้ทันที ลองคุยดู:\n  chat-chat chat --tenant {name}\n"
-            f"แก้ไฟล์ได้ทุกเมื่อ มีผลใน 5 วินาที ตรวจด้วย:\n  chat-chat tenants check {file} --lang th"
+            f"เขียนไฟล์ {file} แล้ว ใช้ได้ทันที ลองคุยดู:\n  {program} chat --tenant {name}\n"
+            f"แก้ไฟล์ได้ทุกเมื่อ มีผลใน 5 วินาที ตรวจด้วย:\n  {program} tenants check {file} --lang th"
         )
     return (
-        f"wrote {file}; it works as it is:\n  chat-chat chat --tenant {name}\n"
+        f"wrote {file}; it works as it is:\n  {program} chat --tenant {name}\n"
         f"Edit it whenever you like, a change counts within 5 seconds; what is wrong in it says:\n"
-        f"  chat-chat tenants check {file}"
+        f"  {program} tenants check {file}"
     )
 
 

@@ -86,9 +86,15 @@ class Wire:
             try:
                 await self._redis.initialize()  # a cluster's client knows its nodes only then
                 pubsub = self._redis.pubsub()
-                self._asked = Counter(dict.fromkeys(self._channels, 1))
+                first = set(self._channels)
+                self._asked = Counter(dict.fromkeys(first, 1))
+                await pubsub.subscribe(_HELLO, *first)
+                # Only now: of two that subscribe before it is connected each takes a connection, and one is never read.
                 self._pubsub = pubsub
-                await pubsub.subscribe(_HELLO, *self._channels)
+                for channel in self._channels.keys() - first:
+                    await self._ask(channel)
+                for channel in first - self._channels.keys():
+                    await pubsub.unsubscribe(channel)
                 silent = 0
                 while silent < 2:
                     message = await pubsub.get_message(timeout=SILENCE)

@@ -21,7 +21,7 @@ from gateway.messages import Answer, Target, Tokens
 from gateway.metrics import Metrics
 from gateway.routes import sse
 from gateway.web_log import WAITING, Entry, Follower, LocalLog, RedisLog, TooSlow, encode
-from gateway.wire import Wire
+from gateway.wire import Listener, Wire
 from memory.conversations import Conversations
 from memory.keys import ConversationRef
 from memory.models import ShortTermMemory
@@ -274,3 +274,26 @@ async def test_a_hook_that_fails_keeps_nobody_waiting_and_nothing_it_knows_is_lo
     assert last.heard == ["before", "after"]
     assert "ValueError" in caplog.text
     assert SAID not in caplog.text
+
+
+async def test_whoever_joins_while_the_wire_connects_hears_too_and_nothing_is_left_open(redis_url: str) -> None:
+    def hears(event: asyncio.Event) -> Listener:
+        return Listener(lambda message: event.set(), lambda: None)
+
+    for steps in range(0, 40, 3):
+        client, speaker = connect(redis_url, retries=0), connect(redis_url)
+        wire, one, other = Wire(client), asyncio.Event(), asyncio.Event()
+        first = asyncio.create_task(wire.join("test:one", hears(one)))
+        for _ in range(steps):  # wherever the first one is by then
+            await asyncio.sleep(0)
+        await wire.join("test:other", hears(other))
+        await first
+        async with asyncio.timeout(60):
+            await speaker.publish("test:one", b"x")
+            await one.wait()
+            await speaker.publish("test:other", b"x")
+            await other.wait()
+        assert len(client.connection_pool._in_use_connections) == 1
+        await wire.close()
+        await client.aclose()
+        await speaker.aclose()

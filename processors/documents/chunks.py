@@ -1,5 +1,5 @@
 """A file's parts as passages of a size that can be found and told: cut between paragraphs, else sentences, else at
-spaces; Thai without any between letters, with a little said twice, so that a word on the edge is whole in one of them."""
+spaces; Thai without any between letters, with a little said twice: so a word on the edge is whole in one of both."""
 
 from __future__ import annotations
 

@@ -26,6 +26,12 @@ _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _THAI = re.compile(r"[ก-๛]")
+# Old Thai fonts kept shifted marks where Unicode has nothing.
+_FONT_MARKS = {0xF700 + at: 0x0E00 + int(mark, 16) for at, mark in enumerate(
+    "10 34 35 36 37 48 49 4a 4b 4c 48 49 4a 4b 4c 0d 31 4d 47 48 49 4a 4b 4c 38 39 3a".split()
+)}  # fmt: skip
+_TORN = re.compile(r"([ัืํ]) (?=[ก-ฮา])")  # no word ends with one of these
+_SARA_AM = re.compile(r"ํา")
 _WIDEST = 32_000  # characters of one cell
 
 
@@ -146,7 +152,13 @@ def _cells(names: list[str], row: list[str]) -> Iterator[str]:
 
 
 def _pages(path: Path) -> tuple[str, list[Part]]:
-    return "", [Part(_CONTROL.sub(" ", text), page=number) for number, text in pdf.pages(path)]
+    return "", [Part(_mended(_CONTROL.sub(" ", text)), page=number) for number, text in pdf.pages(path)]
+
+
+def _mended(text: str) -> str:
+    """Thai as a PDF gives it: marks in the places that fonts kept for them, or lost and a space in their stead."""
+    text = text.translate(_FONT_MARKS)
+    return _SARA_AM.sub("ำ", _TORN.sub(r"\1", text))
 
 
 READERS: dict[str, Callable[[Path], tuple[str, list[Part]]]] = {

@@ -11,7 +11,7 @@ import pytest
 from processors.documents import pdf
 from processors.documents.chunks import LONGEST
 from processors.documents.parts import LARGEST_TEXT, DocumentError, Passage
-from processors.documents.reading import read
+from processors.documents.reading import _mended, read
 
 
 def pdf_of(*pages: str, more: bytes = b"") -> bytes:
@@ -84,6 +84,11 @@ def test_a_long_text_is_cut_where_its_paragraphs_and_sentences_end(tmp_path: Pat
     assert {one.title for one in found} == {"about us"}
     assert [one.text[-5:] for one in found if not one.text.endswith("left.")] == []
     assert "".join(one.text for one in found).count("Monday") == 38
+
+
+def test_thai_marks_that_a_pdf_put_elsewhere_are_put_back() -> None:
+    assert _mended("น\uf70a้ำ ก\uf70b") == "น่้ำ ก้"
+    assert _mended("เมล็ดกาแฟคั วเข้ม ขั นตํ า มี 5 ถุง") == "เมล็ดกาแฟคัวเข้ม ขันตำ มี 5 ถุง"
 
 
 def test_the_pages_of_a_pdf_are_told_apart(tmp_path: Path) -> None:

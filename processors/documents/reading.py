@@ -28,7 +28,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _THAI = re.compile(r"[ก-๛]")
 # Old Thai fonts kept shifted marks where Unicode has nothing.
 _FONT_MARKS = {0xF700 + at: 0x0E00 + int(mark, 16) for at, mark in enumerate(
-    "10 34 35 36 37 48 49 4a 4b 4c 48 49 4a 4b 4c 0d 31 4d 47 48 49 4a 4b 4c 38 39 3a".split()
+    ["10", "34", "35", "36", "37", "48", "49", "4a", "4b", "4c", "48", "49", "4a", "4b", "4c", "0d", "31", "4d", "47", "48", "49", "4a", "4b", "4c", "38", "39", "3a"]
 )}  # fmt: skip
 _TORN = re.compile(r"([ัืํ]) (?=[ก-ฮา])")  # no word ends with one of these
 _SARA_AM = re.compile(r"ํา")

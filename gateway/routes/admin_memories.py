@@ -146,10 +146,9 @@ def router(
         if not found:
             return see(back)
         if form.one("sure") != "1":
-            return pages.render(
-                request, "confirm.html", staff, shop, tab=tab, refs=refs, count=len(refs), back=back, what=tab,
-                do="delete", name="", go="forget" if tab == "users" else "delete", action=f"/memories/{shop.id}/{tab}",
-                fields={}, wrong="",
+            return pages.confirm(
+                request, staff, shop, tab=tab, what=tab, do="delete", go="forget" if tab == "users" else "delete",
+                action=f"/memories/{shop.id}/{tab}", back=back, refs=refs,
             )  # fmt: skip
         count = 0
         if tab == "users":
@@ -223,10 +222,9 @@ def router(
         if typed in (" ".join(shop.name.split()), shop.id):
             count = await manager.curation.clear(shop.id)
             return see(with_(f"/memories/{shop.id}/facts", done="cleared", n=count))
-        return pages.render(
-            request, "confirm.html", staff, shop, tab="facts", refs=[], count=0, back=back, what="clear", do="clear",
-            name=shop.name, go="clear_go", action=f"/memories/{shop.id}/facts", fields={},
-            wrong="wrong_name" if form.one("sure") == "1" else "",
+        return pages.confirm(
+            request, staff, shop, tab="facts", what="clear", do="clear", go="clear_go", back=back, name=shop.name,
+            action=f"/memories/{shop.id}/facts", wrong="wrong_name" if form.one("sure") == "1" else "",
         )  # fmt: skip
 
     async def _switch(
@@ -264,9 +262,9 @@ def router(
         if found is None:
             raise HTTPException(404, "There is no such checkpoint")
         if form.one("sure") != "1":
-            return pages.render(
-                request, "confirm.html", staff, shop, tab="checkpoints", refs=[ref], count=0, back=back, what="roll",
-                do="roll", name="", go="roll_go", action=f"/memories/{shop.id}/checkpoints", fields={}, wrong="",
+            return pages.confirm(
+                request, staff, shop, tab="checkpoints", what="roll", do="roll", go="roll_go", back=back, refs=[ref],
+                action=f"/memories/{shop.id}/checkpoints",
             )  # fmt: skip
         return see(with_(back, done="rolled", n=await manager.talks.roll_back(found[0])))
 

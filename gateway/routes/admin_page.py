@@ -4,7 +4,7 @@ wrong."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
@@ -134,6 +134,31 @@ class Pages:
             secure = self.sessions.secure(request)
             response.set_cookie(_LANGUAGE, chosen, max_age=_YEAR, samesite="lax", httponly=True, secure=secure)
         return response
+
+    def confirm(
+        self,
+        request: Request,
+        staff: Staff,
+        tenant: Tenant,
+        *,
+        what: str,
+        do: str,
+        go: str,
+        action: str,
+        back: str,
+        tab: str,
+        refs: Sequence[str] = (),
+        fields: Mapping[str, str] = {},
+        count: int | None = None,
+        **more: str,
+    ) -> Response:
+        """Asks whether it is meant. The form that comes back says the same again, with `sure`; with a `name` it has to
+        be typed."""
+        values: dict[str, Any] = {"name": "", "wrong": "", "other": ""} | more
+        return self.render(
+            request, "confirm.html", staff, tenant, tab=tab, what=what, do=do, go=go, action=action, back=back,
+            refs=refs, fields=fields, count=len(refs) if count is None else count, **values,
+        )  # fmt: skip
 
     def warm(self) -> None:
         """Compiles the templates: a quarter of a second that nobody has to wait for."""

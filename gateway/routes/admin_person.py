@@ -89,10 +89,9 @@ def router(
             if not _is_person(other) or not _is_person(user):
                 raise HTTPException(422, "This is no person's id: write it as line:U… or telegram:12345")
             if form.one("sure") != "1":
-                return pages.render(
-                    request, "confirm.html", staff, shop, tab="users", refs=[], count=0, back=back, what="merge",
-                    do="merge", name="", other=other, go="merge_go", action=f"/memories/{shop.id}/person",
-                    fields={"user": user, "other": other}, wrong="",
+                return pages.confirm(
+                    request, staff, shop, tab="users", what="merge", do="merge", go="merge_go", back=back, other=other,
+                    action=f"/memories/{shop.id}/person", fields={"user": user, "other": other},
                 )  # fmt: skip
             into = await _linked(shop.id, other, user)
             return see(with_(_path(shop.id, into), done="merged"))
@@ -108,10 +107,9 @@ def router(
             return see(with_(back, done=f"{do}ed"))
         if do == "forget":
             if form.one("sure") != "1":
-                return pages.render(
-                    request, "confirm.html", staff, shop, tab="users", refs=[], count=1, back=back, what="users",
-                    do="forget", name="", go="forget", action=f"/memories/{shop.id}/person", fields={"user": user},
-                    wrong="",
+                return pages.confirm(
+                    request, staff, shop, tab="users", what="users", do="forget", go="forget", back=back, count=1,
+                    action=f"/memories/{shop.id}/person", fields={"user": user},
                 )  # fmt: skip
             await forget(shop.id, user)
             return see(with_(f"/memories/{shop.id}/users", done="forgotten", n=1))

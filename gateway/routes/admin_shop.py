@@ -63,10 +63,10 @@ def router(
         if do != "revoke":
             raise HTTPException(400, "There is nothing of that name to do")
         if form.one("sure") != "1":
-            return pages.render(
-                request, "confirm.html", staff, shop, tab="keys", refs=[], count=0, back=f"/admin/{shop.id}/keys",
-                what="revoke", do=f"revoke:{about}", name="", go="revoke", action=f"/admin/{shop.id}/keys", fields={},
-                wrong="",
+            where = f"/admin/{shop.id}/keys"
+            return pages.confirm(
+                request, staff, shop, tab="keys", what="revoke", do=f"revoke:{about}", go="revoke", action=where,
+                back=where,
             )  # fmt: skip
         if not ring.revoke(shop.id, about):
             raise HTTPException(404, "There is no such key")

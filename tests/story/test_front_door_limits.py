@@ -10,6 +10,9 @@ import pytest
 from gateway import http_limits
 from tests.api_side import ADMIN_KEY, SHOP_KEY, Api, api_side
 
+# When it is closed while we still write, what was answered may be lost.
+TOO_MUCH = (b"HTTP/1.1 431 ", b"HTTP/1.1 400 ", b"")
+
 
 async def raw(api: Api, *pieces: bytes) -> bytes:
     """What is answered until the connection is closed."""
@@ -20,23 +23,25 @@ async def raw(api: Api, *pieces: bytes) -> bytes:
                 writer.write(piece)
                 await writer.drain()
             return await reader.read()
-    except ConnectionError:  # closed while we still wrote: what was answered may be lost with it
+    except ConnectionError:
         return b""
     finally:
         writer.close()
 
 
 async def test_strangers_are_held_to_limits(tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_limits, "HEAD_WITHIN", 0.3)
     monkeypatch.setattr(http_limits, "BODY_WITHIN", 0.3)
     async with api_side(tmp_path, redis_url) as api:
         begin = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
         endless = [begin, b"X-Long: ", *[b"x" * 1000] * 400]
-        assert (await raw(api, *endless))[:13] in (b"HTTP/1.1 431 ", b"")
+        assert (await raw(api, *endless))[:13] in TOO_MUCH
         many = [begin, *[b"X-Short: x\r\n"] * 20_000, b"\r\n"]
-        assert (await raw(api, *many))[:13] in (b"HTTP/1.1 431 ", b"HTTP/1.1 400 ", b"")
+        assert (await raw(api, *many))[:13] in TOO_MUCH
+        monkeypatch.setattr(http_limits, "HEAD_WITHIN", 0.3)
         assert b" 408 " in (await raw(api, begin))[:40]
         assert (await raw(api)).startswith(b"HTTP/1.1 408 ")  # says nothing at all
+        monkeypatch.undo()  # a busy machine may need longer than that for what is well
+        monkeypatch.setattr(http_limits, "BODY_WITHIN", 0.3)
         head = b"POST /chat HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + SHOP_KEY.encode()
         assert await raw(api, head + b"\r\nContent-Length: 100\r\n\r\n{") == b""
         broken_off = b"\r\nContent-Length: 100\r\nConnection: close\r\n\r\n{"
@@ -70,12 +75,13 @@ async def test_every_answer_says_what_a_browser_may_do_with_it(tmp_path: Path, r
             assert "Server" not in told
 
 
-async def test_whoever_guesses_keys_has_to_wait_and_whoever_has_one_does_not(tmp_path: Path, redis_url: str) -> None:
+async def test_whoever_guesses_keys_has_to_wait_and_whoever_has_one_does_not(
+    tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_limits, "OF_WRONG_KEYS", http_limits.Share(a_second=0.0001, at_once=30.0))
     async with api_side(tmp_path, redis_url) as api:
         answers = [await api.ask_whole("GET", "/api/v1/memory", key=f"guess-{n}") for n in range(60)]
-        statuses = [status for status, _, _ in answers]
-        assert statuses == sorted(statuses)
-        assert 30 <= statuses.count(401) < 60
+        assert [status for status, _, _ in answers] == [401] * 30 + [429] * 30
         status, told, headers = answers[-1]
         assert (status, told["status"], int(headers["Retry-After"]) > 0) == (429, 429, True)
         assert (await api.ask("GET", "/api/v1/memory"))[0] == 200

@@ -205,6 +205,9 @@ class Responder:
                 )
         if question.standalone and (meant := self._meant(question, event, faq)):
             return meant
+        asks = event.event_type in _ASKING and not _OWN.search(normalise(words))
+        if asks and question.files and question.files[0].score >= SURE_PASSAGE:
+            return Answer(sources.quoted(question.files[0], question.language), by_shop=True)
         if match is not None and match.certainty >= LIKELY:
             return _likely(tenant.faq[match.index], question.language)
         return self._by_rules(question, event, faq, words)
@@ -327,8 +330,6 @@ class Responder:
             return Answer(fresh("own_case", language, said), for_staff=OWN_CASE)
         if name := _BY_TYPE.get(kind):
             return Answer(fresh(name, language, said))
-        if kind in _ASKING and question.files and question.files[0].score >= SURE_PASSAGE:
-            return Answer(sources.quoted(question.files[0], language), by_shop=True)
         near = [_asked_in(language, tenant.faq[hit.index].questions) for hit in faq.top(words, 3)]
         if near:
             listed = "\n".join(f"- {q}" for q in near)

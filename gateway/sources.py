@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gateway.rendering import literal
 from gateway.texts import Tongue, text
 from memory.library.library import Found
 
@@ -27,10 +26,10 @@ def told(found: Sequence[Found], language: Tongue) -> list[str]:
 def cited(answer: str, found: Sequence[Found], language: Tongue) -> str:
     """The answer, and below it the names of the passages whose numbers stand in it: never one that was not told."""
     used = dict.fromkeys(int(mark) for mark in _MARK.findall(answer))
-    names = [f"[{number}] {literal(label(found[number - 1], language))}" for number in used if 0 < number <= len(found)]
+    names = [f"[{number}] {label(found[number - 1], language)}" for number in used if 0 < number <= len(found)]
     return f"{answer}\n\n{text('sources', language)} {'; '.join(names)}" if names else answer
 
 
 def quoted(found: Found, language: Tongue) -> str:
-    """A passage as an answer of its own, with where it stands."""
-    return f"{literal(found.passage.text)}\n\n{text('sources', language)} {literal(label(found, language))}"
+    """A passage as an answer of its own, with where it stands: the shop's own words, Markdown as they are."""
+    return f"{found.passage.text}\n\n{text('sources', language)} {label(found, language)}"

@@ -27,9 +27,8 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _THAI = re.compile(r"[ก-๛]")
 # Old Thai fonts kept shifted marks where Unicode has nothing.
-_FONT_MARKS = {0xF700 + at: 0x0E00 + int(mark, 16) for at, mark in enumerate(
-    ["10", "34", "35", "36", "37", "48", "49", "4a", "4b", "4c", "48", "49", "4a", "4b", "4c", "0d", "31", "4d", "47", "48", "49", "4a", "4b", "4c", "38", "39", "3a"]
-)}  # fmt: skip
+_SHIFTED = bytes.fromhex("103435363748494a4b4c48494a4b4c0d314d4748494a4b4c38393a")  # of U+F700 on, within Thai
+_FONT_MARKS = {0xF700 + at: 0x0E00 + mark for at, mark in enumerate(_SHIFTED)}
 _TORN = re.compile(r"([ัืํ]) (?=[ก-ฮา])")  # no word ends with one of these
 _SARA_AM = re.compile(r"ํา")
 _WIDEST = 32_000  # characters of one cell

@@ -54,7 +54,7 @@ def test_help_says_what_it_does(path: tuple[str, ...]) -> None:
         (("run",), {"REDIS_URL": "http://x"}, "REDIS_URL"),
         (("serve",), {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
         (("worker",), {"MEMORY_TTL_MIN": "soon"}, "MEMORY_TTL_MIN"),
-        (("run",), {"LONGTERM_URL": "postgresql://u:p@127.0.0.1/x"}, "LONGTERM_URL"),
+        (("run",), {"LONGTERM_URL": "mysql://u:p@127.0.0.1/x"}, "LONGTERM_URL"),
         (("serve", "--host", "192.0.2.1"), {}, "can't listen on 192.0.2.1"),
         (("tenants", "new", "Not A Name"), {}, "Not A Name"),
         (("cleanup", "--tenant", "nobody"), {}, "there is no tenant 'nobody'"),

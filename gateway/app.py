@@ -158,7 +158,12 @@ async def work(
         )
         pollers = Pollers(client, tenants, poll_bot)
         worker = Worker(
-            inbox, timings.turns(turn), concurrency=concurrency, lease=lease, grace=settings.shutdown_grace, on_alive=alive
+            inbox,
+            timings.turns(turn),
+            concurrency=concurrency,
+            lease=lease,
+            grace=settings.shutdown_grace,
+            on_alive=alive,
         )
 
         forget = Forgetting(manager, inbox, client, settings.data_dir)

@@ -48,8 +48,8 @@ class JsonFiles:
         compression: Compression = "none",
         retention: Retention | Callable[[str], Retention] = Retention(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        cache_entries: int = 1000,
-        cache_bytes: int = 16 * 1024 * 1024,
+        cache_entries: int = 500,
+        cache_bytes: int = 4 * 1024 * 1024,
         noted: Callable[[str, str], None] | None = None,
     ) -> None:
         self._base = Path(base)

@@ -55,8 +55,8 @@ class PostgresLongTerm:
         *,
         retention: Retention | Callable[[str], Retention] = Retention(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        cache_entries: int = 1000,
-        cache_bytes: int = 16 * 1024 * 1024,
+        cache_entries: int = 500,
+        cache_bytes: int = 4 * 1024 * 1024,
         changed: Callable[[str, str], None] | None = None,
     ) -> None:
         self.database = database

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HELD = 300  # rankings in memory
+_HELD = 100  # rankings in memory: made anew within a millisecond for nearly everybody
 _HELD_ENTRIES = 60_000  # in all of them; the least recently used go
 _AT_ONCE = 16  # vectors that are made before a search answers; the rest come behind it
 _PART = 256  # vectors between two writes

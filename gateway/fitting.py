@@ -10,7 +10,7 @@ from processors.tokens import MESSAGE
 
 MARK = " […]"
 BETWEEN = 3  # tokens between two texts of one block
-_OWN = 0.7  # of a prompt that one message may take
+_OWN = 0.65  # of a prompt that one message may take
 
 
 @dataclass(frozen=True, slots=True)

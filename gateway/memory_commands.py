@@ -121,8 +121,8 @@ async def unlink(settings: Settings, tenant: str, user: str) -> list[str]:
 
 
 async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
-    _note(settings, tenant, "delete", "forget", user)
     with use_redis(settings) as (url, _):
+        _note(settings, tenant, "delete", "forget", user)
         client = assembly.inbox_client(settings, url)
         inbox = RedisInbox(client, "operator")
         try:

@@ -196,13 +196,13 @@ async def test_what_a_person_says_is_told_when_it_arrives_and_once(tmp_path: Pat
         while said[-1]["role"] != "bot":
             told = await socket.receive_json(timeout=60)
             said += [told["data"]] if told["kind"] == "message" else []
-        command = asyncio.create_task(post(home, {"message": "/help", "user": "ann"}))
+        command = asyncio.create_task(post(home, {"message": "and my pears", "user": "ann"}))
         while len(said) < 4:
             told = await socket.receive_json(timeout=60)
             said += [told["data"]] if told["kind"] == "message" else []
         await command
     assert [one["role"] for one in said] == ["user", "bot", "user", "bot"]
-    assert [said[n]["message"] for n in (0, 1, 2)] == ["where are my apples", "An answer.", "/help"]
+    assert [said[n]["message"] for n in (0, 1, 2)] == ["where are my apples", "An answer.", "and my pears"]
     assert (first["data"]["user_id"], first["data"]["channel"]) == ("web:ann", "web")
 
 

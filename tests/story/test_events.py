@@ -213,13 +213,14 @@ async def test_a_groups_prompt_holds_nothing_said_one_to_one_and_its_members_kee
     tmp_path: Path, redis_url: str
 ) -> None:
     async with house(tmp_path, redis_url, {"shop": open_shop()}, llm_key=LLM_KEY) as home:
-        home.llm.answers(lambda request: json.dumps(request["messages"], ensure_ascii=False))
+        home.llm.answers(lambda request: "Noted.")  # what it is asked of the messages' kind, rules say
         await home.line_says(ANN, "My name is Ann, I am allergic to shrimp, my phone is 0812345678")
         await home.quiet()
         order = home.line.text_event(ANN, "I want to order 9 lattes, phone 0822222222", group=GROUP)
         await home.line.deliver(home.line_hook(), mention(order))
         await home.quiet()
-        prompt = home.line_shows(GROUP)[0]
+        asked = [one["messages"] for one in home.llm.requests if "response_format" not in one]
+        prompt = json.dumps(asked[-1], ensure_ascii=False)
         assert "9 lattes" in prompt
         assert not any(word in prompt for word in ("0812345678", "shrimp", "Ann"))
     folder = tmp_path / "data" / "longterm" / "shop"

@@ -61,7 +61,7 @@ def started(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
                 time.sleep(0.05)
         yield process
     finally:
-        process.send_signal(signal.SIGQUIT)  # at once: nobody needs what it holds
+        process.send_signal(signal.SIGINT)  # what was committed is written, as that is synced by no commit here
         process.wait(30)
 
 

@@ -129,6 +129,7 @@ async def test_a_picture_is_shown_to_a_model_that_can_see(browser: Browser, tmp_
         await page.fill("#words", "What is this?")
         await page.set_input_files("#picture", {"name": "dot.png", "mimeType": "image/png", "buffer": PNG})
         await expect(page.locator(".bubble.own img")).to_be_visible()
+        await expect(page.locator(".bubble").last).to_have_text("A red dot.")
         assert (await shown(page))[-2:] == ["What is this?", "A red dot."]
         asked = str(home.llm.requests[-1]["messages"])
         assert base64.b64encode(PNG).decode() in asked

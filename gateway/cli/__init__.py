@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from gateway.cli.audit import audit
@@ -43,4 +45,9 @@ for command in (
 
 
 def main() -> None:
-    cli()
+    try:
+        cli()
+    except SystemExit as end:
+        if (loading := sys.modules.get("processors.loading")) is not None:  # who loaded nothing does not pay for it
+            loading.leave(end.code if isinstance(end.code, int) else int(end.code is not None))
+        raise

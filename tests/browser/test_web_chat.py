@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -48,7 +49,8 @@ async def says(page: Page, words: str) -> None:
 
 
 async def shown(page: Page) -> list[str]:
-    """The bubbles' texts, once no answer is on its way."""
+    """The bubbles' texts, once what was said last has its whole answer."""
+    await expect(page.locator(".bubble").last).not_to_have_class(re.compile(r"\bown\b"))
     await expect(page.locator("[aria-busy]")).to_have_count(0)
     return [text.strip() for text in await page.locator(".bubble").all_inner_texts()]
 

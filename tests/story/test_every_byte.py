@@ -70,16 +70,16 @@ async def told_of_everywhere(home: House) -> None:
 
     home.llm.answers(model)
     manager = assembly.memory_of(home.settings, home.tenants, home.redis_url)
-    await home.telegram_says(4242, "call me Zaphira, I am allergic to pistachio, my phone is 0812345678")
+    await home.telegram_says(4242424242, "call me Zaphira, I am allergic to pistachio, my phone is 0812345678")
     await home.quiet()
-    photo = home.telegram.text_update(4242, "")
+    photo = home.telegram.text_update(4242424242, "")
     del photo["message"]["text"]
     photo["message"]["photo"] = [{"file_id": "p1", "file_unique_id": "u1", "width": 9, "height": 9, "file_size": 20}]
     home.telegram.files["p1"] = b"\xff\xd8\xff\xe0picture of ann"
     await home.telegram.deliver(home.telegram_hook(), photo, TELEGRAM_SECRET)
     await home.quiet()
     # In a group, before another member.
-    for user, words in ((4242, "No pistachio for Zaphira, 0812345678"), (777, "pears for me")):
+    for user, words in ((4242424242, "No pistachio for Zaphira, 0812345678"), (777, "pears for me")):
         update = home.telegram.text_update(-1007, f"@bot1000001_bot {words}", user=user)
         update["message"]["entities"] = [{"type": "mention", "offset": 0, "length": 15}]
         await home.telegram.deliver(home.telegram_hook(), update, TELEGRAM_SECRET)
@@ -87,16 +87,16 @@ async def told_of_everywhere(home: House) -> None:
     async with app.tidy(home.settings, home.tenants, home.redis_url, clock=in_an_hour) as cleanup:
         assert (await cleanup.run()).sessions == 2
     # On LINE too; asks for a person, and what can't be delivered.
-    await manager.link_users("shop", f"line:{ANN}", "telegram:4242")
-    await home.telegram_says(4242, "talk to a human about pistachio")
+    await manager.link_users("shop", f"line:{ANN}", "telegram:4242424242")
+    await home.telegram_says(4242424242, "talk to a human about pistachio")
     await home.quiet()
-    await home.telegram_says(4242, "/bot")
+    await home.telegram_says(4242424242, "/bot")
     await home.quiet()
     home.telegram.next(Fault(status=400, body=REFUSED, on=SEND))
-    await home.telegram_says(4242, "where is my pistachio")
+    await home.telegram_says(4242424242, "where is my pistachio")
     await home.quiet()
     # What staff did with her memories.
-    data, user = home.settings.data_dir, "telegram:4242"
+    data, user = home.settings.data_dir, "telegram:4242424242"
     corrected = Correction("no pistachio", EventType.REQUEST, user=user)
     corrections.add(understanding_dir(data / "understanding", "shop"), corrected)
     now = assembly.utc_now()
@@ -104,7 +104,7 @@ async def told_of_everywhere(home: House) -> None:
     await manager.archive.add("shop", user, [fact], now)
     client = assembly.inbox_client(home.settings, home.redis_url)
     assert await Undo(client).keep("shop", "a ref", user, fact, fact)
-    Blocked(data).block("shop", ["telegram:4242"])
+    Blocked(data).block("shop", ["telegram:4242424242"])
     await manager.catalog.page("shop", "facts", Wanted(), limit=10)
     await manager.search("shop", user, "pistachio")
     # On its way: kept while the inbox was away, unreadable, and an answer that waits for her.
@@ -143,8 +143,8 @@ async def test_no_byte_at_rest_holds_what_a_forgotten_person_said(tmp_path: Path
             assert before == {
                 *("archive", "index", "longterm", "media", "redis", "spool", "transcripts", "understanding"),
             }
-            assert bytes_at_rest(data / "blocked", b"4242") == ["shop.json"]
-            receipt = dict(line.split(": ") for line in await forget(home.settings, "shop", "telegram:4242"))
+            assert bytes_at_rest(data / "blocked", b"4242424242") == ["shop.json"]
+            receipt = dict(line.split(": ") for line in await forget(home.settings, "shop", "telegram:4242424242"))
             removed = {name for name, count in receipt.items() if count.isdigit() and count != "0"}
             assert removed >= {
                 *("sessions", "longterm_files", "events", "facts", "episodes", "archived", "transcript_messages"),
@@ -155,11 +155,11 @@ async def test_no_byte_at_rest_holds_what_a_forgotten_person_said(tmp_path: Path
             written_anew(url)
             assert bytes_at_rest(data, *WORDS) == []
             # Ids of deliveries stay known for three days, so that a repeat is not answered anew.
-            left = {name for name in traces(home, b"4242", ANN.encode()) if not name.startswith("redis/")}
+            left = {name for name in traces(home, b"4242424242", ANN.encode()) if not name.startswith("redis/")}
             assert left == set()
             # Another member's words stand, and what Ann says from now on begins with nothing.
             assert any(name.startswith("transcripts/shop/telegram:group:-1007/") for name in traces(home, b"pears"))
-            await home.telegram_says(4242, "hello")
+            await home.telegram_says(4242424242, "hello")
             await home.quiet()
             asked = str(home.llm.requests[-1]["messages"])
             assert not any(word.decode() in asked for word in WORDS)
@@ -169,18 +169,18 @@ async def test_no_byte_at_rest_holds_what_a_forgotten_person_said(tmp_path: Path
 
 async def test_a_restored_backup_brings_nobody_back_who_was_forgotten(tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url, {"shop": shop(language="en")}) as home:
-        await home.telegram_says(4242, "I am allergic to pistachio")
+        await home.telegram_says(4242424242, "I am allergic to pistachio")
         await home.telegram_says(777, "I am allergic to pears")
         await home.quiet()
         home.telegram.next(Fault(status=400, body=REFUSED, on=SEND))
-        await home.telegram_says(4242, "where is my pistachio")
+        await home.telegram_says(4242424242, "where is my pistachio")
         await home.quiet()
         data = home.settings.data_dir
         backup = {one: one.read_bytes() for one in data.rglob("*") if one.is_file()}
         with redis.Redis.from_url(redis_url) as client:
             dead = client.xrange("cc:dead:shop")
-        await forget(home.settings, "shop", "telegram:4242")
-        await home.telegram_says(4242, "I am allergic to walnuts")
+        await forget(home.settings, "shop", "telegram:4242424242")
+        await home.telegram_says(4242424242, "I am allergic to walnuts")
         await home.quiet()
         async with app.tidy(home.settings, home.tenants, redis_url) as cleanup:
             await cleanup.run()

@@ -51,37 +51,37 @@ async def test_a_forgotten_person_leaves_no_dead_letter_and_no_note_to_staff(
     tmp_path: Path, redis_url: str, asked_by: str
 ) -> None:
     async with house(tmp_path, redis_url, {"shop": shop(language="en", staff=STAFF)}) as home:
-        await home.telegram_says(4242, "I am allergic to pistachio")
+        await home.telegram_says(4242424242, "I am allergic to pistachio")
         await home.telegram_says(777, "is there tea")
         await home.quiet()
-        await home.telegram_says(4242, "talk to a human")
+        await home.telegram_says(4242424242, "talk to a human")
         await home.quiet()
-        await home.telegram_says(4242, "/bot")
+        await home.telegram_says(4242424242, "/bot")
         await home.quiet()
         home.telegram.next(Fault(status=400, body=REFUSED, on=SEND))
         await home.telegram_says(777, "pears")
         await home.quiet()
         home.telegram.next(Fault(status=400, body=REFUSED, on=SEND))
-        await home.telegram_says(4242, "where is my pistachio")
+        await home.telegram_says(4242424242, "where is my pistachio")
         await home.quiet()
         home.telegram.next(Fault(status=403, body=GONE, on=SEND))
-        await home.telegram_says(4242, "hello pistachio")
+        await home.telegram_says(4242424242, "hello pistachio")
         await home.quiet()
-        corrected = Correction("no pistachio", EventType.REQUEST, user="telegram:4242")
+        corrected = Correction("no pistachio", EventType.REQUEST, user="telegram:4242424242")
         corrections.add(understanding_dir(home.settings.data_dir / "understanding", "shop"), corrected)
-        before = traces(home, b"telegram:4242", b"pistachio")
-        assert {"cc:dead:shop", "sm:shop:telegram:4242"} < set(before)
+        before = traces(home, b"telegram:4242424242", b"pistachio")
+        assert {"cc:dead:shop", "sm:shop:telegram:4242424242"} < set(before)
         assert any(name.startswith("cc:staff:") for name in before)
         if asked_by == "customer":
-            await home.telegram_says(4242, "/forget yes")
+            await home.telegram_says(4242424242, "/forget yes")
             await home.quiet()
         else:
-            receipt = await forget(home.settings, "shop", "telegram:4242")
+            receipt = await forget(home.settings, "shop", "telegram:4242424242")
             assert "staff_notes: 0" not in receipt
             assert any(line.startswith("staff_notes: ") for line in receipt)
         # The session is made anew by the turn that forgets; it holds nothing that was said.
         assert traces(home, b"pistachio") == []
-        left = [name for name in traces(home, b"4242") if not name.startswith(("sm:", "cc:i:sessions"))]
+        left = [name for name in traces(home, b"4242424242") if not name.startswith(("sm:", "cc:i:sessions"))]
         assert left == []
         assert "cc:dead:shop" in traces(home, b"telegram:777")  # another person's stays
 
@@ -107,29 +107,29 @@ async def test_of_who_is_forgotten_while_a_turn_of_theirs_is_under_way_nothing_c
 ) -> None:
     async with house(tmp_path, redis_url, {"shop": shop(language="en")}, llm_key=LLM_KEY) as home:
         home.llm.answers(lambda request: "we do")
-        await home.telegram_says(4242, "hello there, pistachio")
+        await home.telegram_says(4242424242, "hello there, pistachio")
         await home.quiet()
         home.llm.next(Fault(delay=2.0))
         asked = len(home.llm.requests)
-        await home.telegram_says(4242, "I am allergic to pistachio, do you have other cakes?")
+        await home.telegram_says(4242424242, "I am allergic to pistachio, do you have other cakes?")
         await home.llm.until(lambda: len(home.llm.requests) > asked)
-        await forget(home.settings, "shop", "telegram:4242")
+        await forget(home.settings, "shop", "telegram:4242424242")
         await home.quiet()
-        assert home.telegram_shows(4242)[1:] == ["we do"]  # the question is answered all the same
-        assert traces(home, b"pistachio", b"4242") == []
-        await home.telegram_says(4242, "call me Bee, I am allergic to walnuts")
+        assert home.telegram_shows(4242424242)[1:] == ["we do"]  # the question is answered all the same
+        assert traces(home, b"pistachio", b"4242424242") == []
+        await home.telegram_says(4242424242, "call me Bee, I am allergic to walnuts")
         await home.quiet()
-        assert "longterm/shop/telegram:4242.json" in traces(home, b"walnuts")  # what is said from then on is kept
+        assert "longterm/shop/telegram:4242424242.json" in traces(home, b"walnuts")  # what is said from then on is kept
 
 
 @pytest.mark.parametrize("command", ["/mydata", "/forget", "/forget yes", "/ลืม ใช่"])
 async def test_in_a_group_nobody_is_shown_or_forgotten(tmp_path: Path, redis_url: str, command: str) -> None:
     async with house(tmp_path, redis_url, {"shop": shop(language="en")}) as home:
         for words in ("I am allergic to pistachio", command):
-            update = home.telegram.text_update(-1007, f"@bot1000001_bot {words}", user=4242)
+            update = home.telegram.text_update(-1007, f"@bot1000001_bot {words}", user=4242424242)
             update["message"]["entities"] = [{"type": "mention", "offset": 0, "length": 15}]
             await home.telegram.deliver(home.telegram_hook(), update, TELEGRAM_SECRET)
             await home.quiet()
         before = traces(home, b"pistachio")
         assert home.telegram_shows(-1007)[-1] == "That is between you and me: please write to me in a private chat."
-        assert {"sm:shop:telegram:group:-1007", "longterm/shop/telegram:4242.json"} < set(before)
+        assert {"sm:shop:telegram:group:-1007", "longterm/shop/telegram:4242424242.json"} < set(before)

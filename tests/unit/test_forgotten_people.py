@@ -12,7 +12,7 @@ from memory.errors import LongTermUnavailable, WasForgotten
 from memory.forgotten_people import KEPT_FOR, ForgottenPeople
 from memory.pseudonyms import Pseudonyms
 
-ANN, BEA = "telegram:4242", "line:U4af"
+ANN, BEA = "telegram:4242424242", "line:U4af"
 NOW = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 
 
@@ -20,7 +20,7 @@ def test_the_list_names_nobody_and_is_readable_by_its_owner_alone(tmp_path: Path
     listed = ForgottenPeople(tmp_path)
     listed.add("shop", [ANN], NOW)
     files = [one for one in tmp_path.rglob("*") if one.is_file()]
-    assert [one for one in files if b"4242" in one.read_bytes() or "4242" in str(one)] == []
+    assert [one for one in files if b"4242424242" in one.read_bytes() or "4242424242" in str(one)] == []
     assert {one.stat().st_mode & 0o077 for one in files if one.parent.name != ".locks"} == {0}
     assert (listed.at("shop", ANN), listed.at("shop", BEA), listed.at("other", ANN)) == (NOW, None, None)
 

@@ -9,7 +9,7 @@ from typing import Literal
 from memory import MemoryConfig, MemoryManager
 from memory.members import of_member
 
-SHOP, GROUP, ANN, BEE = "shop", "telegram:group:-1007", "telegram:4242", "telegram:777"
+SHOP, GROUP, ANN, BEE = "shop", "telegram:group:-1007", "telegram:4242424242", "telegram:777"
 
 
 class Group:
@@ -29,7 +29,7 @@ class Group:
 
     async def talks(self, thing: str) -> None:
         for who, text in (
-            (ANN, f"I am allergic to {thing}, refund order 5512"),
+            (ANN, f"I am allergic to {thing}, refund order 5512887766"),
             (None, f"noted, {thing}"),
             (BEE, "is there oolong tea, and when do you open"),
             (None, "there is oolong"),
@@ -53,7 +53,7 @@ async def test_a_forgotten_member_s_words_leave_the_group_and_others_stay(tmp_pa
     assert "pistachio" in str(memory.episodes)
     receipt = await group.manager.forget(SHOP, ANN)
     assert receipt["group_messages"] == 4
-    for word in ("pistachio", "walnuts", "4242", "5512"):
+    for word in ("pistachio", "walnuts", "4242424242", "5512887766"):
         assert group.kept(word) == []
     session = await group.manager.get_or_create_session_context(SHOP, GROUP)
     assert "walnuts" not in session.model_dump_json()

@@ -36,3 +36,37 @@ async def main():
 asyncio.run(main())
 """
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def test_a_process_that_leaves_in_the_middle_of_an_extension_module_neither_aborts_nor_hangs() -> None:
+    """A thread that holds no lock of the interpreter's when it ends, and asks for one afterwards, is ended by force: in
+    the code of an extension module that is an abort."""
+    code = """
+import asyncio, threading, time
+from processors.loading import leave, loaded
+begun = threading.Event()
+def load():
+    begun.set()
+    while True:
+        time.sleep(0.0001)
+async def main():
+    asyncio.create_task(loaded(load))
+    await asyncio.sleep(0)
+    begun.wait()
+asyncio.run(main())
+print("said")
+leave(3)
+raise AssertionError("still here")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], timeout=60, check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "said\n", "")
+
+
+def test_leaving_is_left_to_the_interpreter_when_nothing_loads() -> None:
+    code = """
+import asyncio
+from processors.loading import leave, loaded
+asyncio.run(loaded(lambda: None))
+leave(3)
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0

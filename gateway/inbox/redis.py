@@ -39,7 +39,7 @@ from memory.short_term import lua
 INDEX = "cc:i:{0}"
 SCRIPTS = (
     *("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "pending", "move"),
-    "forget",
+    *("forget", "revive"),
 )
 BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
 
@@ -159,6 +159,10 @@ class RedisInbox:
             if found := [one for one in entries if goes(decode(one.partition(b"\n")[2]))]:
                 removed += int(await self._run("forget", [INDEX, name, *found]))
         return removed
+
+    async def revive(self, conversation: str) -> int:
+        """Of a conversation that was put back from a backup, without any mark: it waits again. How many messages."""
+        return int(await self._run("revive", [INDEX, conversation]))
 
     async def _waiting_of(self, tenant: str) -> list[str]:
         """A tenant's conversations that have anything in their queues. One that changes its place meanwhile is found

@@ -12,7 +12,18 @@ from config.mistakes import Loc, field_name
 _MOST = 20  # fields that are named one by one
 # Fields whose values are words of ours. Every other text may be a customer's, or hold what was filled in.
 _WORDS = frozenset(
-    {"language", "mode", "policy", "groups", "system_role", "rewrite", "when_closed", "timezone", "platform"}
+    {
+        "language",
+        "mode",
+        "policy",
+        "groups",
+        "system_role",
+        "rewrite",
+        "when_closed",
+        "quiet_hours",
+        "timezone",
+        "platform",
+    }
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from config.broadcasts import Broadcasts, FollowUp
 from config.holidays import Holidays
 from config.mistakes import Loc, Mistake, nearest
 from config.routing import Routing, Rule
@@ -48,6 +49,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "replies": Replies,
     "holidays": Holidays,
     "routing": Routing,
+    "broadcasts": Broadcasts,
 }
 _NAMED: Mapping[str, frozenset[str]] = {  # sections of names, and the fields below a name
     "channels": frozenset(field for channel in CHANNELS.values() for field in channel.model_fields),
@@ -164,6 +166,10 @@ def _fields(document: Document, parent: Loc) -> list[str]:
             model = CHANNELS.get(platform, WebChannel)
         case ("agents", *_):
             model = Agent
+        case ("broadcasts", "follow_ups", _):
+            model = FollowUp
+        case ("broadcasts", "follow_ups", _, "message"):
+            model = Text
         case ("routing", "rules", *_):
             model = Rule
         case ("faq", _):

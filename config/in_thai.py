@@ -107,6 +107,8 @@ _WHAT = {
     "is not one of image, file and sticker": "ต้องเป็นอย่างใดอย่างหนึ่ง: image, file หรือ sticker",
     "stands beside instructions": "อยู่คู่กับ instructions",
     "is another name for default": "เป็นอีกชื่อหนึ่งของ default",
+    "is not a span of hours": "ไม่ใช่ช่วงเวลา",
+    "needs business_hours, which this file does not give": "ต้องใช้ business_hours แต่ไฟล์นี้ไม่ได้เขียนไว้",
     "is none of this tenant's channels": "ไม่ใช่ชื่อช่องทางของร้านนี้",
     "is a channel that can't reach staff": "ช่องทางนี้ส่งข้อความถึงพนักงานไม่ได้",
     "has the same token as another channel": "ใช้โทเคนเดียวกับช่องทางอื่น",
@@ -263,6 +265,10 @@ _REMEDY = {
         "เพิ่ม channels, hours หรือ keywords ถ้าไม่เข้าเงื่อนไขใด ผู้ตอบคือ default"
     ),
     "keep it under one of them": "เหลือไว้ใต้หัวข้อเดียว",
+    'write "21:00-08:00", closed (outside business_hours) or false': (
+        'เขียน "21:00-08:00" หรือ closed (เมื่อร้านปิด) หรือ false (ไม่มีช่วงงดส่ง)'
+    ),
+    'add business_hours, or write hours such as "21:00-08:00"': 'เพิ่ม business_hours หรือเขียนช่วงเวลา เช่น "21:00-08:00"',
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config import routing, taught, variables
+from config import broadcasts, routing, taught, variables
 from config.explain import explain
 from config.mistakes import Loc, Mistake, TenantError, nearest
 from config.secrets import Found, Missing, Secrets
@@ -115,7 +115,11 @@ class _Build:
             self._staff(tenant)
             self._twice(tenant)
             self._keywords(tenant)
-            for loc, what, remedy in (*variables.unknown(tenant), *routing.unknown(tenant)):
+            for loc, what, remedy in (
+                *variables.unknown(tenant),
+                *routing.unknown(tenant),
+                *broadcasts.unknown(tenant),
+            ):
                 self._wrong(loc, what, remedy)
         if tenant is None or self._mistakes:
             raise TenantError(self._mistakes)

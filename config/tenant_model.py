@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from config.broadcasts import Broadcasts
 from config.business_hours import check_block, check_days, check_hours, mistake, week_of
 from config.field_types import (
     COMMANDS,
@@ -334,6 +335,7 @@ class TenantFile(_Model):
     blocked_users: tuple[UserId, ...] = ()
     """Whose messages are passed over everywhere, such as `line:U…` or `telegram:12345`."""
     replies: Replies = Replies()
+    broadcasts: Broadcasts = Broadcasts()
     faq: tuple[Faq, ...] = ()
     image_hosts: Annotated[tuple[HostName, ...], OneOrMany] = ()
     """Whose pictures the language model may show, such as images.example.com; its other pictures stay links. A picture

@@ -24,20 +24,24 @@ def known(tenant: Tenant) -> list[str]:
 
 def unknown(tenant: Tenant) -> Iterator[tuple[Loc, str, str]]:
     """Where a variable stands that is none, what is wrong, and how to mend it."""
-    names = known(tenant)
     for loc, text in _texts(tenant):
-        for found in dict.fromkeys(VARIABLE.findall("\n".join(filter(None, (text.th, text.en))))):
-            if found in names:
-                continue
-            group, _, part = found.rpartition(".")
-            near = nearest(
-                part, [name.rpartition(".")[2] for name in names if not group or name.startswith(f"{group}.")]
-            )
-            near = next((name for name in names if near and name.rpartition(".")[2] == near), None)
-            remedy = f"did you mean {{{{{near}}}}}?" if near else f"write one of {', '.join(names)}"
-            if not near and group == "shop":
-                remedy += f", or add {part}: … under shop"
+        for remedy in unknown_in(tenant, text):
             yield loc, "has a variable that is not known", remedy
+
+
+def unknown_in(tenant: Tenant, text: Text) -> Iterator[str]:
+    """How to mend each variable of a text that is none."""
+    names = known(tenant)
+    for found in dict.fromkeys(VARIABLE.findall("\n".join(filter(None, (text.th, text.en))))):
+        if found in names:
+            continue
+        group, _, part = found.rpartition(".")
+        near = nearest(part, [name.rpartition(".")[2] for name in names if not group or name.startswith(f"{group}.")])
+        near = next((name for name in names if near and name.rpartition(".")[2] == near), None)
+        remedy = f"did you mean {{{{{near}}}}}?" if near else f"write one of {', '.join(names)}"
+        if not near and group == "shop":
+            remedy += f", or add {part}: … under shop"
+        yield remedy
 
 
 def filled(tenant: Tenant) -> Tenant:
@@ -46,17 +50,25 @@ def filled(tenant: Tenant) -> Tenant:
         return tenant
 
     def text(given: Text) -> Text:
-        th, en = (_put(tenant, one, tongue) for one, tongue in ((given.th, "th"), (given.en, "en")))
-        return Text.model_construct(th=th, en=en)
+        return filled_in(tenant, given)
 
     faq = tuple(entry.model_copy(update={"answer": text(entry.answer)}) for entry in tenant.faq)
+    rules = tenant.broadcasts.follow_ups.items()
+    follow_ups = {name: rule.model_copy(update={"message": text(rule.message)}) for name, rule in rules}
+    broadcasts = tenant.broadcasts.model_copy(update={"follow_ups": follow_ups})
     given = {name: getattr(tenant.replies, name) for name in type(tenant.replies).model_fields}
     replies = tenant.replies.model_copy(update={name: text(one) for name, one in given.items() if one})
     agents = {
         name: agent.model_copy(update={"instructions": _put(tenant, agent.instructions, tenant.language)})
         for name, agent in tenant.agents.items()
     }
-    return tenant.model_copy(update={"faq": faq, "replies": replies, "agents": agents})
+    return tenant.model_copy(update={"faq": faq, "replies": replies, "agents": agents, "broadcasts": broadcasts})
+
+
+def filled_in(tenant: Tenant, given: Text) -> Text:
+    """One text with what the shop section says."""
+    th, en = (_put(tenant, one, tongue) for one, tongue in ((given.th, "th"), (given.en, "en")))
+    return Text.model_construct(th=th, en=en)
 
 
 def put(text: str, value_of: Callable[[str], str | None]) -> str:
@@ -88,3 +100,5 @@ def _texts(tenant: Tenant) -> Iterator[tuple[Loc, Text]]:
         text: Any = getattr(tenant.replies, name)
         if text:
             yield ("replies", name), text
+    for name, rule in tenant.broadcasts.follow_ups.items():
+        yield ("broadcasts", "follow_ups", name, "message"), rule.message

@@ -182,6 +182,10 @@ class Catalog(Protocol):
         """The users that have a record of this id; "": the tenant itself."""
         ...
 
+    async def last_events(self, tenant: str, wanted: Wanted) -> dict[str, dict[str, Any]]:
+        """The newest event of everybody who has one that is wanted."""
+        ...
+
     async def purge(self, tenant: str, users: Collection[str] = ()) -> None:
         """Right after something was deleted: nothing that is gone from long-term memory, of these users and of whoever
         changed since, is left in here when it returns, also not in bytes that nobody reads any more."""

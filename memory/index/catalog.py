@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
+from config.vault import PLAIN, Vault
 from memory.errors import CatalogUnavailable
 from memory.index import queries, schema
 from memory.index.file import IndexFile, NotMade
@@ -39,7 +40,9 @@ class SqliteCatalog:
         *,
         patience: float = 5.0,
         tidy: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
+        vault: Vault = PLAIN,
     ) -> None:
+        self._vault = vault
         self._base = base
         self._source = source
         self._patience = patience
@@ -96,6 +99,14 @@ class SqliteCatalog:
         def look(db: sqlite3.Connection) -> list[str]:
             found = db.execute(f"SELECT user FROM {kind} WHERE id = ? ORDER BY user", [record_id])
             return [user for (user,) in found]
+
+        return await self._ask(tenant, look)
+
+    async def last_events(self, tenant: str, wanted: Wanted) -> dict[str, dict[str, Any]]:
+        asked, values = queries.last_events(wanted)
+
+        def look(db: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+            return {user: orjson.loads(record) for user, record, _ in db.execute(asked, values)}
 
         return await self._ask(tenant, look)
 
@@ -157,7 +168,7 @@ class SqliteCatalog:
 
     def _file(self, tenant: str) -> IndexFile:
         if tenant not in self._files:
-            self._files[tenant] = IndexFile(self._base, tenant, self._source, self._notes)
+            self._files[tenant] = IndexFile(self._base, tenant, self._source, self._notes, self._vault)
         return self._files[tenant]
 
 

@@ -46,6 +46,14 @@ def per_slot(wanted: Wanted) -> Query:
     return f"SELECT slot, COUNT(*) FROM events{_where(where)} GROUP BY slot", values
 
 
+def last_events(wanted: Wanted) -> Query:
+    """Rows of (user, record), each user's newest."""
+    where, values = conditions("events", wanted)
+    # Of a group whose greatest value is asked for, SQLite gives the other columns of the row that has it.
+    sql = f"SELECT user, record, MAX(at) FROM events{_where(where)} GROUP BY user"
+    return sql, values
+
+
 def conditions(kind: Kind, wanted: Wanted) -> tuple[list[str], list[Any]]:
     table = schema.OF[kind]
     where: list[str] = []

@@ -74,6 +74,15 @@ class PostgresCatalog:
         with _faults():
             return await self._longterm.named(tenant, [name for (name,) in found])
 
+    async def last_events(self, tenant: str, wanted: Wanted) -> dict[str, dict[str, Any]]:
+        found = await self._ask(tenant, queries.last_events(tenant, wanted))
+        with _faults():
+            named = await self._longterm.named(tenant, [key for key, _, _ in found])
+        return {
+            user: orjson.loads(records.shown("events", orjson.loads(record), name))
+            for user, (_, name, record) in zip(named, found, strict=True)
+        }
+
     async def purge(self, tenant: str, users: Collection[str] = ()) -> None:
         if self._tidy is not None:
             await self._tidy(tenant, users)

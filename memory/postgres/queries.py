@@ -50,6 +50,13 @@ def per_slot(tenant: str, wanted: Wanted) -> Query:
     return f"SELECT slot, COUNT(*) FROM {_from('events', where)} GROUP BY slot", values
 
 
+def last_events(tenant: str, wanted: Wanted) -> Query:
+    """Rows of (user's key, id, record), each user's newest."""
+    where, values = _conditions(tenant, "events", wanted)
+    sql = f"SELECT DISTINCT ON (user_id) user_id, id, record FROM {_from('events', where)} ORDER BY user_id, at DESC"
+    return sql, values
+
+
 def whose(tenant: str, kind: Kind, record_id: str) -> Query:
     table, column = ("people", "user_id") if kind == "users" else (kind, "id")
     listed = "" if kind == "users" else " AND listed"

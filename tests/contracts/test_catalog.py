@@ -136,6 +136,16 @@ class Contract:
         await manager.remember(TENANT, ANN, key="x", value=1, text=text)
         assert bool(await listed(manager.catalog, wanted=Wanted(q=q))) is found
 
+    async def test_of_everybody_the_newest_event_that_is_wanted_is_told(self, manager: MemoryManager) -> None:
+        await manager.longterm.save_events(TENANT, ANN, [event(1), event(3), event(2, "COMPLAINT")])
+        await manager.longterm.save_events(TENANT, BEE, [event(4)])
+        await manager.longterm.save_events("store_002", BEE, [event(5, "COMPLAINT")])
+        last = await manager.catalog.last_events(TENANT, Wanted())
+        assert {user: one["event_id"] for user, one in last.items()} == {ANN: "e3", BEE: "e4"}
+        complaints = await manager.catalog.last_events(TENANT, Wanted(types=("COMPLAINT",)))
+        assert {user: one["payload"]["original_message"] for user, one in complaints.items()} == {ANN: "said 2"}
+        assert await manager.catalog.last_events(TENANT, Wanted(since=NOW + timedelta(minutes=9))) == {}
+
     async def test_events_are_filtered_and_counted(self, manager: MemoryManager) -> None:
         await manager.longterm.save_events(TENANT, ANN, [event(1), event(2, "COMPLAINT", 0.9)])
         await manager.longterm.save_events(TENANT, BEE, [event(3, "COMPLAINT", 0.6)])

@@ -19,8 +19,10 @@ from benchmarks.load import KNOWN, Door, answered_at
 from benchmarks.processes import Process, cpu_seconds, free_port, wait_for_port
 from benchmarks.standin import StandIn
 from gateway.redis_server import EmbeddedRedis
+from memory import keys
 from memory.keys import ConversationRef
 from memory.models import Message
+from memory.reading import READ
 from memory.redis_client import connect
 from memory.session import append, new_session
 from memory.short_term.redis import RedisSessions
@@ -28,6 +30,7 @@ from processors.models import iso
 
 TTL = 1800
 FULL = 20  # messages
+READ_EVERY = 5  # messages of a customer's between two readings of the session: what a tenant's file has by default
 
 
 @dataclass
@@ -83,8 +86,8 @@ class House:
             if max(now - then for now, then in zip(after, before, strict=True)) < 0.1:
                 return
 
-    async def warm(self, door: Door, messages: int = 60, tries: int = 6) -> None:
-        """Until it answers at its usual speed; raises RuntimeError when nothing comes, over `tries` of 20 s."""
+    async def warm(self, door: Door, messages: int = KNOWN, tries: int = 6) -> None:
+        """Until it answers at its usual speed and has met the known users; raises RuntimeError when nothing comes, over `tries` of 20 s."""
         for _ in range(tries):
             if (await answered_at(self.standin, door, 40, messages / 40, full=True)).times:
                 return
@@ -139,7 +142,8 @@ def ref_of(platform: str, user: int) -> ConversationRef:
     return ConversationRef(f"shop-{shop_talk.tenant_of(user)}", name)
 
 
-def full_session(ref: ConversationRef) -> Any:
+def full_session(ref: ConversationRef, unread: int = 0) -> Any:
+    """`unread`: how many of the customer's messages nobody has read yet for what they tell of them."""
     now = datetime.now(UTC)
     said: list[Message] = [
         {
@@ -151,11 +155,13 @@ def full_session(ref: ConversationRef) -> Any:
         for n, (role, text) in enumerate(shop_talk.history(FULL))
     ]
     session = new_session(ref, "sess_benchmark", None, [], now, TTL)
+    session.variables[READ] = said[-1 - 2 * unread]["message_id"]
     return append(session, said, max_messages=FULL, now=now, ttl=TTL)
 
 
 async def seed(house: House) -> None:
-    """The known users' histories, in the product's sessions and in the bots' lists."""
+    """The known users' histories, in the product's sessions and in the bots' lists. The product has read some of each
+    as it would have while they were said, and has asked for the users' names."""
     sessions = RedisSessions(house.client)
     lines = [
         json.dumps({"role": "assistant" if role == "bot" else "user", "content": text}, ensure_ascii=False)
@@ -166,7 +172,8 @@ async def seed(house: House) -> None:
         for user in range(KNOWN):
             ref = ref_of(platform, user)
             await sessions.delete(ref)
-            await sessions.save(ref, full_session(ref), TTL)
+            await sessions.save(ref, full_session(ref, user % READ_EVERY), TTL)
+            await house.client.set(keys.shared("name", ref.tenant, ref.user), 1, ex=TTL)
             name = f"history:{key(user)}"
             await house.client.delete(name)
             await house.client.rpush(name, *lines)

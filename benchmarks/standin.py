@@ -16,6 +16,7 @@ _SENT = b'{"sentMessages":[{"id":"461230966842064897","quoteToken":"q"}]}'
 _MESSAGE = b'{"ok":true,"result":{"message_id":1,"date":1,"chat":{"id":1,"type":"private"},"text":"x"}}'
 _BOT = b'{"ok":true,"result":{"id":1,"is_bot":true,"first_name":"bot","username":"benchmark_bot"}}'
 _DONE = b'{"ok":true,"result":true}'
+_READING = '{"summary": "ลูกค้าถามเรื่องสินค้าของร้าน", "facts": []}'  # what a session told
 
 
 class StandIn:
@@ -42,6 +43,8 @@ class StandIn:
     def _answer(self, path: bytes, body: bytes) -> tuple[float, bytes]:
         if path.endswith(b"/chat/completions"):
             self.model_calls += 1
+            if b'"response_format"' in body:
+                return self.model_seconds, _completed(_READING)
             said = _streamed if b'"stream":true' in body else _completion
             return self.model_seconds, said(_last_mark(body))
         if path.startswith(b"/v2/bot/message/"):
@@ -84,7 +87,11 @@ def _streamed(number: int | None) -> bytes:
 
 
 def _completion(number: int | None) -> bytes:
-    message = {"role": "assistant", "content": f"{ANSWERED} #m{number}#"}
+    return _completed(f"{ANSWERED} #m{number}#")
+
+
+def _completed(text: str) -> bytes:
+    message = {"role": "assistant", "content": text}
     answer = {
         "id": "gen-1",
         "object": "chat.completion",

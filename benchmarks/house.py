@@ -87,7 +87,8 @@ class House:
                 return
 
     async def warm(self, door: Door, messages: int = KNOWN, tries: int = 6) -> None:
-        """Until it answers at its usual speed and has met the known users; raises RuntimeError when nothing comes, over `tries` of 20 s."""
+        """Until it answers at its usual speed and has met the known users; raises RuntimeError when nothing comes, over
+        `tries` of 20 s."""
         for _ in range(tries):
             if (await answered_at(self.standin, door, 40, messages / 40, full=True)).times:
                 return
@@ -167,8 +168,8 @@ async def seed(house: House) -> None:
         json.dumps({"role": "assistant" if role == "bot" else "user", "content": text}, ensure_ascii=False)
         for role, text in shop_talk.history(FULL)
     ]
-    keys: dict[str, Callable[[int], object]] = {"line": shop_talk.line_user, "telegram": shop_talk.telegram_user}
-    for platform, key in keys.items():
+    ids: dict[str, Callable[[int], object]] = {"line": shop_talk.line_user, "telegram": shop_talk.telegram_user}
+    for platform, key in ids.items():
         for user in range(KNOWN):
             ref = ref_of(platform, user)
             await sessions.delete(ref)

@@ -19,6 +19,7 @@ from memory.protocols import Transcripts
 from memory.transcripts import TranscriptFiles
 
 Progress = AbstractContextManager[Callable[[int, int], None]]
+Stores = tuple[Whole, Transcripts]
 
 _PASSES = 10  # over one tenant; who is still written after these is copied when the writers stand still
 
@@ -41,24 +42,44 @@ async def copy(
         raise Failed("--from and --to are the same")
     pair = hashlib.sha256(f"{_place(source)} {_place(target)}".encode()).hexdigest()[:16]
     notes = settings.data_dir / "copied" / f"{pair}.jsonl"
-    lines, whole = [], True
-    async with _store(settings, source) as (from_, said), _store(settings, target) as (to, to_said):
-        copying = Copy(from_, to, notes, anew=anew)
-        known = {*await from_.tenants(), *await said.tenants()}
-        for one in [check_tenant(tenant)] if tenant else sorted(known):
-            for number in range(1, _PASSES + 1):
-                with progress(f"{one}, pass {number}") as told:
-                    if not await copying.once(one, told):
-                        break
-            with progress(f"{one}, what was said") as told:
-                messages = await copy_said(said, to_said, one, told)
-            with progress(f"{one}, compared") as told:
-                outcome = await copying.compare(one, told)
-            lines += [*_told(one, outcome), f"{one}: {messages} messages of transcripts added or removed"]
-            whole &= outcome.whole
+    async with stores(settings, source) as from_, stores(settings, target) as to:
+        lines, whole = await copy_stores(from_, to, notes, tenant, progress, anew=anew)
     if whole:
         lines.append("All of it is the same on both sides. What is written from now on is copied by the next call.")
     return lines or ["there is nothing to copy"], whole
+
+
+async def copy_stores(
+    source: Stores,
+    target: Stores,
+    notes: Path,
+    tenant: str | None,
+    progress: Callable[[str], Progress],
+    *,
+    anew: bool = False,
+    said: bool = True,
+) -> tuple[list[str], bool]:
+    """As `copy`; without `said` what was said is left out."""
+    (from_, talks), (to, to_talks) = source, target
+    lines, whole = [], True
+    copying = Copy(from_, to, notes, anew=anew)
+    known = {*await from_.tenants(), *await talks.tenants()}
+    for one in [check_tenant(tenant)] if tenant else sorted(known):
+        for number in range(1, _PASSES + 1):
+            with progress(f"{one}, pass {number}") as told:
+                if not await copying.once(one, told):
+                    break
+        messages = 0
+        if said:
+            with progress(f"{one}, what was said") as told:
+                messages = await copy_said(talks, to_talks, one, told, await from_.stamps(one))
+        with progress(f"{one}, compared") as told:
+            outcome = await copying.compare(one, told)
+        lines += _told(one, outcome)
+        if said:
+            lines.append(f"{one}: {messages} messages of transcripts added or removed")
+        whole &= outcome.whole
+    return lines, whole
 
 
 def _told(tenant: str, outcome: Outcome) -> list[str]:
@@ -82,7 +103,7 @@ def _place(where: str) -> str:
 
 
 @asynccontextmanager
-async def _store(settings: Settings, where: str) -> AsyncIterator[tuple[Whole, Transcripts]]:
+async def stores(settings: Settings, where: str) -> AsyncIterator[Stores]:
     """A URL, or a folder of JSON files, what DATA_DIR/longterm is, with `transcripts` beside it."""
     now = datetime.now(UTC)
     tenants = Tenants(settings)
@@ -92,7 +113,10 @@ async def _store(settings: Settings, where: str) -> AsyncIterator[tuple[Whole, T
         if "://" in where:
             raise Failed(f"{where.partition('://')[0]}:// is not known: give postgresql://… or a folder of JSON files")
         store = JsonFiles(
-            where, compression=settings.lm_compression, retention=lambda one: rules(one).retention, clock=lambda: now
+            where,
+            compression=settings.lm_compression,
+            retention=lambda one: rules(one).retention,
+            clock=lambda: now,
         )
         yield store, TranscriptFiles(Path(where).parent / "transcripts")
         return

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
@@ -163,10 +163,15 @@ class Copy:
             file.write(json.dumps([tenant, name, *(copied or ())]).encode() + b"\n")
 
 
-async def copy_said(source: Transcripts, target: Transcripts, tenant: str, progress: Progress) -> int:
+async def copy_said(
+    source: Transcripts, target: Transcripts, tenant: str, progress: Progress, also: Iterable[str] = ()
+) -> int:
     """What was said, too: after it the target has each message that the source has, and no other of these people; how
-    many were added or removed. Of nobody with an id that is too long to be told. Raises LongTermUnavailable."""
-    users, changed = await source.users(tenant), 0
+    many were added or removed. Ids that are too long to be told have to be among `also`.
+
+    Raises LongTermUnavailable.
+    """
+    users, changed = sorted({*await source.users(tenant), *also} - {""}), 0
     for at, user in enumerate(users):
         progress(at, len(users))
         here, there = await source.everything(tenant, user), await target.everything(tenant, user)

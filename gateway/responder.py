@@ -310,7 +310,7 @@ class Responder:
 
     def _by_rules(self, question: Question, event: MemoryEvent, faq: FaqIndex, words: str) -> Answer:
         """What can be said honestly without knowing more: nothing here confirms an order or promises a time."""
-        tenant, language = question.tenant, question.language
+        language = question.language
         earlier = question.context.get("recent_messages") or ()
         said = [line["message"] for line in earlier if line["role"] == "bot"][-_LAST:]
         if not words:
@@ -319,6 +319,8 @@ class Responder:
             return self._wordless(question, said)
         plain = normalise(words)
         kind = event.event_type
+        if all("forwarded" in message.extra for message in question.messages if message.text):
+            return self._unknown(question, faq, words)  # somebody else's name, order or complaint: nothing is noted
         if kind in _TOLD and any(map(str.isdigit, plain)) and said and said[-1] in wordings("complaint", language):
             return Answer(fresh("details", language, said))
         if kind is EventType.GENERIC_EVENT:
@@ -330,6 +332,10 @@ class Responder:
             return Answer(fresh("own_case", language, said), for_staff=OWN_CASE)
         if name := _BY_TYPE.get(kind):
             return Answer(fresh(name, language, said))
+        return self._unknown(question, faq, words)
+
+    def _unknown(self, question: Question, faq: FaqIndex, words: str) -> Answer:
+        tenant, language = question.tenant, question.language
         near = [_asked_in(language, tenant.faq[hit.index].questions) for hit in faq.top(words, 3)]
         if near:
             listed = "\n".join(f"- {q}" for q in near)

@@ -33,9 +33,16 @@ def shop(**sections: Any) -> Tenant:
     return Tenant.model_validate({**demo, "id": "shop", "channels": {}, **sections})
 
 
-def message(text: str) -> InboundMessage:
+def message(text: str, **extra: Any) -> InboundMessage:
     return InboundMessage(
-        tenant="shop", channel="c", platform="line", event_id="1", user_id="line:U1", chat_id="U1", text=text
+        tenant="shop",
+        channel="c",
+        platform="line",
+        event_id="1",
+        user_id="line:U1",
+        chat_id="U1",
+        text=text,
+        extra=extra,
     )
 
 
@@ -54,7 +61,7 @@ class Model:
 
 
 async def answer(
-    text: str, language: Tongue = "th", said: Sequence[str] = (), tenant: Tenant | None = None
+    text: str, language: Tongue = "th", said: Sequence[str] = (), tenant: Tenant | None = None, **extra: Any
 ) -> tuple[Answer, Model]:
     tenant = tenant or shop()
     agent = tenant.agent()
@@ -65,7 +72,7 @@ async def answer(
     question = Question(
         tenant=tenant,
         agent=agent,
-        messages=[message(text)],
+        messages=[message(text, **extra)],
         language=language,
         context={"recent_messages": earlier},
         now=NOW,
@@ -102,6 +109,13 @@ async def test_details_after_an_apology_are_thanked_for() -> None:
     sorry = wordings("complaint", "en")[0]
     given, _ = await answer("order number A1042", "en", [sorry])
     assert given.text == wordings("details", "en")[0]
+
+
+@pytest.mark.parametrize("text", ["ผมชื่อสมหมาย", "ขอลาเต้ 2 แก้วค่ะ", "กาแฟเย็นชืดมาก ผิดหวัง"])
+async def test_what_was_forwarded_is_neither_the_customers_own_nor_noted(text: str) -> None:
+    tenant = shop(faq=[])
+    got, _ = await answer(text, tenant=tenant, forwarded="Somebody")
+    assert got.text == tenant.reply("unanswered", "th")
 
 
 async def test_a_question_near_the_shops_own_is_asked_back_with_buttons() -> None:

@@ -21,7 +21,7 @@ from config.settings import Settings
 from config.tenants import Tenant, Tenants
 from gateway.adapters.base import Received
 from gateway.adapters.telegram import TelegramReceiver
-from gateway.assembly import Clock, inbox_client, memory_of, prices_of, senders_of, turn_of, utc_now
+from gateway.assembly import Clock, audiences_of, inbox_client, memory_of, prices_of, senders_of, turn_of, utc_now
 from gateway.blocked import Blocked
 from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
@@ -72,6 +72,9 @@ async def work(
     from gateway.adapters.terminal import TerminalSender
     from gateway.adapters.web import WebSender
     from gateway.board import Board
+    from gateway.broadcasts.costs import Costs
+    from gateway.broadcasts.runner import Runner
+    from gateway.broadcasts.store import BroadcastStore
     from gateway.command_menu import CommandMenus
     from gateway.forgetting import Forgetting
     from gateway.inbox.spool import Spool
@@ -157,6 +160,17 @@ async def work(
             *(client, tenants, states, BotIds(client, tenants), ledger, line, telegram, where), every=probe_every
         )
         pollers = Pollers(client, tenants, poll_bot)
+        broadcasts = Runner(
+            client,
+            tenants,
+            BroadcastStore(settings.data_dir),
+            audiences_of(settings, manager, client),
+            Costs(ledger),
+            states,
+            inbox,
+            manager,
+            clock,
+        )
         worker = Worker(
             inbox,
             timings.turns(turn),
@@ -187,6 +201,7 @@ async def work(
                 asyncio.create_task(after_warming(names.learn(telegram.username, stop))),
                 asyncio.create_task(names.watch(stop)),
                 asyncio.create_task(manager.saving.keep_trying()),
+                asyncio.create_task(after_warming(broadcasts.run(stop))),
                 asyncio.create_task(manager.library.watch(lambda: [one.id for one in tenants.all()], stop)),
                 asyncio.create_task(after_warming(CommandMenus(client, tenants, telegram.call).watch(stop))),
             ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +23,8 @@ from memory.recall.entry import Entry
 from memory.redis_client import connect
 
 if TYPE_CHECKING:
+    from gateway.broadcasts.audience import Audiences
+    from gateway.broadcasts.desk import Desk
     from gateway.budgets import Budgets
     from gateway.hooks import Hook
     from gateway.live import Live
@@ -210,6 +212,34 @@ def fetchers_of(settings: Settings, senders: Mapping[str, Sender]) -> dict[str, 
     return fetchers
 
 
+def audiences_of(settings: Settings, manager: MemoryManager, client: Redis) -> Audiences:
+    from gateway.blocked import Blocked, OptedOut
+    from gateway.board import Board
+    from gateway.broadcasts.audience import Audiences
+    from gateway.reach import Reach
+
+    data = settings.data_dir
+    return Audiences(manager, Board(client), Reach(client), Blocked(data), OptedOut(data))
+
+
+@asynccontextmanager
+async def broadcast_desk(
+    settings: Settings, manager: MemoryManager, client: Redis, clock: Clock = utc_now
+) -> AsyncIterator[Desk]:
+    """What staff do with broadcasts. LINE's SDK is loaded when its quota is first asked for."""
+    from gateway.adapters.line_sender import LineSender
+    from gateway.broadcasts.costs import Costs
+    from gateway.broadcasts.desk import Desk
+    from gateway.broadcasts.store import BroadcastStore
+
+    line = LineSender(settings)
+    costs = Costs(Ledger(client, clock=clock), line.quota)
+    try:
+        yield Desk(BroadcastStore(settings.data_dir), audiences_of(settings, manager, client), costs, clock)
+    finally:
+        await line.close()
+
+
 def turn_of(
     settings: Settings,
     tenants: Tenants,
@@ -234,6 +264,9 @@ def turn_of(
     from gateway.after_hours import AfterHours
     from gateway.asking_staff import AskStaff
     from gateway.audit import AuditLog
+    from gateway.blocked import OptedOut
+    from gateway.broadcasts.delivery import Deliveries
+    from gateway.broadcasts.store import BroadcastStore
     from gateway.budgets import Budgets
     from gateway.commands import Commands
     from gateway.dead_letters import DeadLetters
@@ -285,7 +318,7 @@ def turn_of(
     members = Members(client, line.member) if client and isinstance(line, LineSender) else None
     letters = DeadLetters(client, inbox) if client else None
     events = Events(manager, processors, reach, members, letters)
-    hearing = Hearing()
+    hearing, data = Hearing(), settings.data_dir
     fetchers = fetchers_of(settings, senders)
     stack.push_async_callback(hearing.close)
     for fetcher in fetchers.values():
@@ -301,6 +334,7 @@ def turn_of(
         media=Media(fetchers, manager.media, hearing),
         settlers=[
             *([Linking(manager, inbox, client)] if client else []),
+            Deliveries(BroadcastStore(data), manager, states, reach, OptedOut(data), AuditLog(data)),
             desk,
             events,
             *([RateLimit(client)] if client else []),

@@ -155,6 +155,16 @@ class Board:
         ]
         return sorted(found, key=lambda row: row.place, reverse=True)
 
+    async def people(self, tenant: str) -> dict[str, Entry]:
+        """Of each person the conversation in which they wrote last."""
+        found: dict[str, Entry] = {}
+        async for _, raw in self._redis.hscan_iter(_key(tenant), count=1000):
+            entry = _decode(raw)
+            known = found.get(entry.customer.user_id)
+            if known is None or known.heard < entry.heard:
+                found[entry.customer.user_id] = entry
+        return found
+
     async def entry(self, ref: ConversationRef) -> Entry | None:
         raw: Any = await self._redis.hget(_key(ref.tenant), keys.session(ref))
         return _decode(raw) if raw is not None else None

@@ -9,8 +9,9 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from gateway.blocked import Blocked
+from gateway.blocked import Blocked, OptedOut
 from gateway.board import Board
+from gateway.broadcasts.store import BroadcastStore, BroadcastsUnavailable
 from gateway.dead_letters import DeadLetters, persons
 from gateway.inbox.base import Inbox
 from gateway.inbox.spool import Spool
@@ -45,12 +46,14 @@ class Forgetting:
         self._understanding = data_dir / "understanding"
         self._spool = Spool(data_dir / "spool")
         self._blocked = Blocked(data_dir)
+        self._opted_out = OptedOut(data_dir)
+        self._broadcasts = BroadcastStore(data_dir)
         self._ratings = Ratings(data_dir)
 
     async def __call__(self, tenant: str, user: str) -> dict[str, Any]:
         """The receipt: see MemoryManager.forget, and `waiting_messages`, `spool_files`, `dead_letters`, `staff_notes`,
         `marks`, `links`, `web_logs`, `corrections`, `blocks`,
-        `ratings`.
+        `ratings`, `broadcasts`.
         Raises MemoryFault and RedisError when a store could not be reached: it must be asked for again."""
         names = ("waiting_messages", "dead_letters", "staff_notes", "marks", "links", "web_logs", "corrections")
         more = dict.fromkeys(names, 0)
@@ -62,6 +65,8 @@ class Forgetting:
 
         try:
             more |= await asyncio.to_thread(self._in_files, tenant, ids, goes)
+        except BroadcastsUnavailable as error:
+            raise LongTermUnavailable(str(error)) from error
         except OSError as error:
             raise LongTermUnavailable(f"{error.filename} can't be reached: {error.strerror or error}") from error
         # Words that wait in somebody's hand just now go with the end of that turn.
@@ -86,9 +91,11 @@ class Forgetting:
         folder = understanding_dir(self._understanding, tenant)
         blocks = len(ids & self._blocked.of(tenant))
         self._blocked.unblock(tenant, ids)
+        self._opted_out.unblock(tenant, ids)
         return {
             "ratings": self._ratings.forget(tenant, ids),
             "corrections": sum(corrections.forget(folder, one) for one in ids),
             "spool_files": self._spool.forget(goes, ids),
             "blocks": blocks,
+            "broadcasts": self._broadcasts.forget(tenant, ids),
         }

@@ -13,7 +13,7 @@ from config.settings import Settings
 from config.tenants import Tenants, TenantStatus
 from gateway.adapters.line import LineReceiver
 from gateway.adapters.telegram import TelegramReceiver
-from gateway.assembly import Clock, inbox_client, memory_of, prices_of, senders_of, turn_of, utc_now
+from gateway.assembly import Clock, broadcast_desk, inbox_client, memory_of, prices_of, senders_of, turn_of, utc_now
 from gateway.blocked import Blocked
 from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
@@ -83,6 +83,8 @@ async def door(
     from gateway.adapters.web import WebSender
     from gateway.audit import AuditLog
     from gateway.board import Board
+    from gateway.broadcasts.gauges import BroadcastGauges
+    from gateway.broadcasts.store import BroadcastStore
     from gateway.budgets import Budgets
     from gateway.dead_letters import DeadLetters
     from gateway.fallback import Fallback
@@ -91,7 +93,7 @@ async def door(
     from gateway.page_desk import PageDesk
     from gateway.ratings import Ratings
     from gateway.reach import Reach
-    from gateway.routes import admin, admin_talks, api, audit, events, knowledge, memory, shop
+    from gateway.routes import admin, admin_talks, api, audit, broadcasts, events, knowledge, memory, shop
     from gateway.routes.admin_person import Parts
     from gateway.routes.auth import Keys
     from gateway.staff_tasks import StaffTasks
@@ -109,6 +111,7 @@ async def door(
     bot_ids, ledger = BotIds(client, tenants), Ledger(client, clock=clock)
     gauges = ChannelGauges(metrics.registry, tenants, states, ledger)
     spent = SpendingCounters(metrics.registry, tenants, client)
+    told = BroadcastGauges(metrics.registry, tenants, BroadcastStore(settings.data_dir))
     queue = QueueGauges(metrics.registry, inbox, client, tenants.status)
     timings = TimingHistograms(metrics.registry, client)
 
@@ -149,6 +152,7 @@ async def door(
         await gauges.measure()
         await spent.measure()
         await queue.measure()
+        await told.measure()
         await timings.measure()
 
     webhooks = Webhooks(
@@ -173,6 +177,8 @@ async def door(
 
         return Trying(web.chat, web.wire, Previews(settings, manager, clock), prices_of(settings))
 
+    desks = AsyncExitStack()
+    desk = await desks.enter_async_context(broadcast_desk(settings, manager, client, clock))
     application = api.build(
         keys=keys,
         metrics=metrics,
@@ -189,6 +195,7 @@ async def door(
             knowledge.router(keys, manager, forget),
             events.router(keys, manager),
             audit.router(keys, audit_log),
+            broadcasts.router(keys, desk),
             shop.router(keys, StaffTasks(client, clock), Budgets(client, tenants.get, prices_of(settings), clock)),
             admin.router(
                 admin_key=admin_key,
@@ -219,6 +226,7 @@ async def door(
         stop.set()
         await web.close()
         await live.close()
+        await desks.aclose()
         await fallback.close()
         await asyncio.gather(*beside)
         await manager.close()

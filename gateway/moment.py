@@ -44,6 +44,7 @@ class Delivery:
 
     arrived: bool
     message_ids: Sequence[str]
+    promised: bool = False  # it goes with the answer to what the customer has written meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Done:
     `silent`: neither the message nor the answer goes into the history, nothing is remembered of it. `forgets_talk`:
     what was said before is not given back to later sessions. `staff_said`: stands in the history as staff's words, in
     place of the answer that passes them on. `sent` hears what became of the answer, before the turn ends: again, when
-    the turn is tried again.
+    the turn is tried again. `spare`: nobody waits for it, so what can't be delivered is no dead letter.
     """
 
     answer: Answer | None
@@ -62,6 +63,7 @@ class Done:
     forgets_talk: bool = False
     staff_said: str | None = None
     sent: Callable[[Delivery], Awaitable[None]] | None = None
+    spare: bool = False
 
 
 class Settler(Protocol):

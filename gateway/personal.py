@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from msgspec import structs
 
+from config.tenants import Tenant
 from config.variables import put
 from gateway.messages import Answer, Kind
 from gateway.moment import Moment
 from gateway.opening import opens_at
 from gateway.rendering import literal
-from gateway.texts import text
+from gateway.texts import Tongue, text
 
 _LONGEST = 40  # characters of a name
 
@@ -19,21 +22,31 @@ def personal(moment: Moment, answer: Answer) -> Answer:
     What staff are told of a customer's words is left as it is."""
     if "{{" not in answer.text or moment.last.kind is Kind.NOTICE:
         return answer
+    said = put_in(moment.tenant, answer.text, moment.language, name_of(moment), moment.now)
+    return structs.replace(answer, text=said)
 
-    def value_of(name: str) -> str | None:
-        if name == "user.name":
-            return _name(moment)
-        if name == "shop.opens":
-            return opens_at(moment.tenant, moment.now, moment.language) or text("soon", moment.language)
+
+def put_in(tenant: Tenant, said: str, language: Tongue, name: str, now: datetime) -> str:
+    """The text with these two filled in; `name` as somebody calls themselves, "" where that is not known."""
+
+    def value_of(variable: str) -> str | None:
+        if variable == "user.name":
+            return _shown(name) or text("customer", language)
+        if variable == "shop.opens":
+            return opens_at(tenant, now, language) or text("soon", language)
         return None
 
-    return structs.replace(answer, text=put(answer.text, value_of))
+    return put(said, value_of)
 
 
-def _name(moment: Moment) -> str:
-    """As they call themselves, else as their platform does: never more than a name, and never markup."""
+def name_of(moment: Moment) -> str:
+    """As they call themselves, else as their platform does."""
     own = moment.session.variables.get("preferences")
     told = own.get("name") if isinstance(own, dict) else None
-    given = told if isinstance(told, str) else moment.last.sender_name or ""
-    plain = " ".join("".join(one if one.isprintable() else " " for one in given).split())[:_LONGEST].strip()
-    return literal(plain) or text("customer", moment.language)
+    return told if isinstance(told, str) else moment.last.sender_name or ""
+
+
+def _shown(name: str) -> str:
+    """Never more than a name, and never markup."""
+    plain = " ".join("".join(one if one.isprintable() else " " for one in name).split())[:_LONGEST].strip()
+    return literal(plain)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -41,6 +42,14 @@ class Reach:
         except (RedisError, OSError):
             return False
         return left is not None and float(left) >= heard_at
+
+    async def gone_of(self, tenant: str, chats: Sequence[tuple[str, str, float]]) -> list[bool]:
+        """`gone` of many, each a channel, a chat and when it was heard of last."""
+        try:
+            marks: Any = await self._redis.mget([_key(tenant, channel, chat) for channel, chat, _ in chats])
+        except (RedisError, OSError):
+            return [False] * len(chats)
+        return [left is not None and float(left) >= at for left, (_, _, at) in zip(marks, chats, strict=True)]
 
     async def forget(self, tenant: str, ids: Collection[str]) -> int:
         """Removes that these people left, over whatever channel; how many marks that were. Raises RedisError."""

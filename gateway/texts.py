@@ -271,6 +271,16 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "ตอนนี้คุยกับบอตอยู่แล้วค่ะ มีอะไรให้ช่วยบอกได้เลยนะคะ",
         "en": "You're talking to the bot already. How can I help?",
     },
+    "news_stop": {"th": "ไม่รับข่าวสาร", "en": "No more news"},
+    "news_stop_said": {"th": "หยุดรับข่าวสาร", "en": "unsubscribe"},  # what the button says
+    "news_stopped": {
+        "th": "ได้ค่ะ จะไม่ส่งข่าวสารมาอีกนะคะ ถามหรือสั่งได้ตามปกติเลยค่ะ ถ้าอยากรับอีกเมื่อไหร่ พิมพ์ว่า รับข่าวสาร",
+        "en": "All right, no more news from us. You can ask and order as always. For news again, type: subscribe",
+    },
+    "news_again": {
+        "th": "ขอบคุณค่ะ จะส่งข่าวสารให้นะคะ ไม่อยากรับเมื่อไหร่ พิมพ์ว่า หยุดรับข่าวสาร",
+        "en": "Thank you, we'll send you our news. To end it, type: unsubscribe",
+    },
     "staff_asked_for": {"th": "ลูกค้าขอคุยกับพนักงานค่ะ", "en": "A customer asks for a person."},
     "staff_complaint": {"th": "ลูกค้าร้องเรียนเรื่องสำคัญค่ะ", "en": "A customer has a serious complaint."},
     "staff_after_hours": {

@@ -197,7 +197,9 @@ class Turn:
             if dead is not None:
                 carry = self._patience.owed(outbox)
             if done and done.sent:
-                await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids))
+                await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids, outbox.promised))
+            if done and done.spare and carry is None:
+                dead = None
             if not ridden.done():
                 ridden.set_result(outbox.answer.ridden)
             event = await self._event(claim, moment, classifying, outbox)

@@ -8,6 +8,7 @@ import click
 
 from gateway.cli.audit import audit
 from gateway.cli.backup import backup, restore
+from gateway.cli.broadcasts import broadcasts
 from gateway.cli.common import Failed, in_loop
 from gateway.cli.dead_letters import dead_letters
 from gateway.cli.faq import faq
@@ -40,7 +41,7 @@ def cli() -> None:
 
 for command in (
     *(run, serve, worker, chat, cleanup, doctor, migrate, longterm, tenants, webhooks, memory, knowledge, api_keys),
-    *(audit, faq, understanding, dead_letters, tasks, simulate, mcp, backup, restore),
+    *(audit, broadcasts, faq, understanding, dead_letters, tasks, simulate, mcp, backup, restore),
 ):
     cli.add_command(command)
 

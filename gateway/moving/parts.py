@@ -19,7 +19,7 @@ from memory.keys import TENANT_ID
 # Folders of DATA_DIR with one folder, and with one file, a tenant. What is derived is made anew (index); what opens
 # something stays behind (keys), as does who was forgotten: it is known by names that hold in one installation alone.
 FOLDERS = ("longterm", "transcripts", "media", "archive", "conversations", "understanding")
-LISTS = ("blocked", "unanswered", "ratings", "taught")
+LISTS = ("blocked", "opted_out", "unanswered", "ratings", "taught")
 CONFIG, DATA = "config", "data"
 _NAME = re.compile(r"(?!\.)[^/\0]{1,255}\Z")
 

@@ -7,29 +7,35 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
 from processors.normalise import normalise
+from processors.numbers import COUNT, count_of
 
 _BUDDHIST = 543
+_FAR = 3660  # days: further ahead or back nobody counts
 _MONTHS_TH = (
     ("มกราคม", "ม.ค."), ("กุมภาพันธ์", "ก.พ."), ("มีนาคม", "มี.ค."), ("เมษายน", "เม.ย."), ("พฤษภาคม", "พ.ค."),
     ("มิถุนายน", "มิ.ย."), ("กรกฎาคม", "ก.ค."), ("สิงหาคม", "ส.ค."), ("กันยายน", "ก.ย."), ("ตุลาคม", "ต.ค."),
     ("พฤศจิกายน", "พ.ย."), ("ธันวาคม", "ธ.ค."),
 )  # fmt: skip
 _MONTHS_EN = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = {name: number for number, names in enumerate(_MONTHS_TH, 1) for name in names}
+_MONTH = {name.replace(".", ""): number for number, names in enumerate(_MONTHS_TH, 1) for name in names}
 _MONTH |= {name: number for number, name in enumerate(_MONTHS_EN, 1)}
-_NAMES_TH = "|".join(re.escape(name) for names in _MONTHS_TH for name in names)
+# Short ones also as people type them, "12 ธค": then nothing Thai may follow.
+_SHORT_TH = "|".join(
+    rf"{short[:-1].replace('.', '[.]?')}[.]|{short.replace('.', '')}(?![ก-๎])" for _, short in _MONTHS_TH
+)
+MONTHS_TH = "|".join((*(name for name, _ in _MONTHS_TH), _SHORT_TH))
 _NAMES_EN = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?"
 )
 _DAY_MONTH = re.compile(
-    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th)?(?: of)?\s*({_NAMES_TH}|(?:{_NAMES_EN})\b)"
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th)?(?: of)?\s*({MONTHS_TH}|(?:{_NAMES_EN})\b)"
     r"(?:,?\s*(?:พ\.ศ\.\s*)?(\d{4}|\d{2})(?![\d:.]))?"
 )
 _MONTH_DAY = re.compile(rf"\b({_NAMES_EN}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?")
 _NUMBERS = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?:/(\d{4}|\d{2}))?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))")
 _OF_MONTH = re.compile(
-    r"วันที่\s*(\d{1,2})(?![\d/])(?!\s*(?:" + _NAMES_TH + r"))|\bon the (\d{1,2})(?:st|nd|rd|th)\b(?! of)"
+    r"วันที่\s*(\d{1,2})(?![\d/])(?!\s*(?:" + MONTHS_TH + r"))|\bon the (\d{1,2})(?:st|nd|rd|th)\b(?! of)"
 )
 _NEAR = {
     "เมื่อวาน": -1, "yesterday": -1, "วันนี้": 0, "today": 0, "tonight": 0, "คืนนี้": 0, "พรุ่งนี้": 1, "tomorrow": 1,
@@ -40,24 +46,44 @@ _WEEKDAYS = {
     "จันทร์": 0, "อังคาร": 1, "พุธ": 2, "พฤหัส": 3, "ศุกร์": 4, "เสาร์": 5, "อาทิตย์": 6,
     "mon": 0, "tues": 1, "wednes": 2, "thurs": 3, "fri": 4, "satur": 5, "sun": 6,
 }  # fmt: skip
-_WEEKDAY = re.compile(
-    r"วัน(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)|(?<!วัน)(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์)(?=นี้|หน้า)|\b(mon|tues|wednes|thurs|fri|satur|sun)day\b"
+_WHICH = r"(นี้|หน้า(?!ร้าน|บ้าน|ตึก|คอนโด)|ที่แล้ว|ก่อน(?![ก-๎]))"
+WEEKDAY = (
+    rf"วัน(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)(?:บดี)?{_WHICH}?"
+    rf"|(?<!วัน)(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์)(?:บดี)?{_WHICH}"
+    r"|\b(?:(next|last) )?(mon|tues|wednes|thurs|fri|satur|sun)day\b"
 )
+_WEEKDAY = re.compile(WEEKDAY)
+_BACK = ("ที่แล้ว", "ก่อน", "last")
+AWAY = (
+    rf"(?<!ต่อ)(?<!เพิ่ม)(?:อีก(?:สัก)?|\bin)\s*({COUNT}|\ba\b)\s*(วัน(?!ละ)|สัปดาห์|อาทิตย์|days?\b|weeks?\b)(?!ต่อ)"
+    rf"|({COUNT})\s*(วัน|สัปดาห์|อาทิตย์|days?\b|weeks?\b)\s*(?:ก่อน|ที่แล้ว|ที่ผ่านมา|ago\b)"
+    r"|สิ้นเดือน(หน้า)?|\bend of (?:the|this|(next)) month\b"
+)
+_AWAY = re.compile(AWAY)
 _ISO = re.compile(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\d-])")
 _HOUR_TH = {"หนึ่ง": 1, "สอง": 2, "สาม": 3, "สี่": 4, "ห้า": 5, "หก": 6, "เจ็ด": 7, "แปด": 8, "เก้า": 9, "สิบ": 10, "สิบเอ็ด": 11}
 _NAMED = {"เที่ยงคืน": 0, "midnight": 0, "ทุ่ม": 19}
 _ANY_HOUR = r"(\d{1,2}|" + "|".join(sorted(_HOUR_TH, key=len, reverse=True)) + ")"
 _CLOCK = re.compile(r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?!\d)(?!\s*(?:บาท|บ\.|฿))\s*(am\b|pm\b)?")
 _AM_PM = re.compile(r"(?<![\d:.])(1[0-2]|[1-9])\s?(am|pm)\b")
+_HOUR_EN = "1[0-2]|[1-9]|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_PART_EN = "in the (?:morning|afternoon|evening)|at night|[ap]m"
+SPOKEN = (
+    rf"\b(?=(?:half|quarter) |(?:{_HOUR_EN}) ?(?:o'?clock|{_PART_EN})\b)(?:(half|quarter) (past|to) )?"
+    rf"({_HOUR_EN})(?: ?o'?clock)?(?: in the (morning|afternoon|evening)| ?(am|pm)| at (night))?\b"
+)
+_SPOKEN = re.compile(SPOKEN)
+_MINUTES = r"(ครึ่ง|\d\d(?=\s*(?:นาที|น\.|ครับ|ค่ะ|คะ|คับ|นะ|$)))?"
 _THAI_TIME = re.compile(
-    rf"บ่าย\s*{_ANY_HOUR}?(?:\s*โมง)?(ครึ่ง)?|ตี\s*{_ANY_HOUR}(ครึ่ง)?|{_ANY_HOUR}\s*ทุ่ม(ครึ่ง)?"
-    rf"|{_ANY_HOUR}\s*โมง\s*(เช้า|เย็น)?(ครึ่ง)?|(เที่ยงคืน|เที่ยง|(?<![ก-๎])ทุ่ม|\bnoon\b|\bmidnight\b)(ครึ่ง)?"
+    rf"บ่าย\s*{_ANY_HOUR}?(?:\s*โมง)?\s*{_MINUTES}|ตี\s*{_ANY_HOUR}\s*{_MINUTES}|{_ANY_HOUR}\s*ทุ่ม\s*{_MINUTES}"
+    rf"|{_ANY_HOUR}\s*โมง\s*(เช้า|เย็น)?\s*{_MINUTES}|(เที่ยงคืน|เที่ยง|(?<![ก-๎])ทุ่ม|\bnoon\b|\bmidnight\b)\s*{_MINUTES}"
 )
 
 
 def days(text: str, now: datetime) -> list[date]:
     """The days that a text names, as seen from the shop's own `now`; each once, in order. A day without a year is the
-    next such day; a weekday is the next of that name, today included; what is no day of the calendar is left out."""
+    next such day; a weekday is the next of that name, today included, "next" or หน้า one of next week; what is no day of
+    the calendar is left out."""
     found = sorted(_days(normalise(text), now.date()), key=lambda item: item[0])
     return list(dict.fromkeys(day for _, day in found))
 
@@ -78,11 +104,29 @@ def _days(plain: str, today: date) -> Iterator[tuple[int, date]]:
     for m in _NEAR_BY.finditer(plain):
         yield m.start(), today + timedelta(days=_NEAR[m[0]])
     for m in _WEEKDAY.finditer(plain):
-        ahead = (_WEEKDAYS[m[1] or m[2] or m[3]] - today.weekday()) % 7
+        place, which = _WEEKDAYS[m[1] or m[3] or m[6]], m[2] or m[4] or m[5]
+        ahead = (place - today.weekday()) % 7
+        if which in _BACK:
+            ahead -= 7
+        elif which in ("หน้า", "next"):
+            ahead = 7 - today.weekday() + place
         yield m.start(), today + timedelta(days=ahead)
+    for m in _AWAY.finditer(plain):
+        if (known := _away(m, today)) is not None:
+            yield m.start(), known
+
+
+def _away(m: re.Match[str], today: date) -> date | None:
+    """อีกสามวัน, two weeks ago, the end of the month."""
+    if count := m[1] or m[3]:
+        days = (1 if count == "a" else count_of(count)) * (1 if (m[2] or m[4]).startswith(("วัน", "day")) else 7)
+        return today + timedelta(days=days if m[1] else -days) if days <= _FAR else None
+    month = today.month + bool(m[5] or m[6])
+    return date(today.year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
 
 
 def _key(month: str) -> str:
+    month = month.replace(".", "")
     return month if month in _MONTH else month[:3]
 
 
@@ -108,6 +152,7 @@ def times(text: str) -> list[str]:
     found = [(m.start(), _twelve(int(m[1]), m[3]), int(m[2])) for m in _CLOCK.finditer(plain)]
     found += [(m.start(), _twelve(int(m[1]), m[2]), 0) for m in _AM_PM.finditer(plain)]
     found += [(m.start(), *_thai(m)) for m in _THAI_TIME.finditer(plain)]
+    found += [(m.start(), *_spoken(m)) for m in _SPOKEN.finditer(plain)]
     return list(dict.fromkeys(f"{hour:02d}:{minute:02d}" for _, hour, minute in sorted(found) if 0 <= hour < 24))
 
 
@@ -115,9 +160,23 @@ def _twelve(hour: int, half: str | None) -> int:
     return hour if half is None or hour > 12 else hour % 12 + 12 * (half == "pm")
 
 
+def _spoken(m: re.Match[str]) -> tuple[int, int]:
+    """half past six, seven in the evening, quarter to eight."""
+    part, side, word, day, half, night = m.groups()
+    hour, minute = count_of(word), {"half": 30, "quarter": 15, None: 0}[part]
+    if day or half or night:
+        hour = _twelve(hour, half or ("am" if day == "morning" or (night and hour in (12, 1, 2, 3)) else "pm"))
+    if side == "to":
+        hour, minute = (hour - 1) % 24, 60 - minute
+    return hour, minute
+
+
 def _thai(m: re.Match[str]) -> tuple[int, int]:
     afternoon, half1, night, half2, evening, half3, hour, part, half4, noon, half5 = m.groups()
-    minute = 30 * any((half1, half2, half3, half4, half5))
+    after = half1 or half2 or half3 or half4 or half5
+    minute = 0 if after is None else 30 if after == "ครึ่ง" else int(after)
+    if minute > 59:
+        return -1, 0  # no time
     if noon:
         return _NAMED.get(noon, 12), minute
     if night:

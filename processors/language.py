@@ -48,7 +48,7 @@ _ENGLISH = frozenset({
     "with", "work", "wrong", "yeah", "yes", "yet", "you", "your"
 })  # fmt: skip
 _FEW = 3  # words
-_CODES = re.compile(r"(?:^|\s)(?:cf|f)\s*\d", re.IGNORECASE)
+_CODES = re.compile(r"(?:^|\s)(?:cf|f)\s*\d|^cf\b", re.IGNORECASE)
 _MOSTLY = 0.6  # of the words; "mai" and "kin" alone turn up in names
 
 

@@ -9,18 +9,24 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from processors.dates import AWAY, MONTHS_TH, SPOKEN, WEEKDAY
 from processors.models import MemoryEvent
 from processors.normalise import SCANNED, normalise
 from processors.numbers import COUNT, THAI, count_of, thai_number
 
 _CURRENCY = {"บาท": "THB", "บ.": "THB", "฿": "THB", "thb": "THB", "baht": "THB", "$": "USD", "usd": "USD",
-             "dollar": "USD", "dollars": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR",
+             "dollar": "USD", "dollars": "USD", "bucks": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR",
              "£": "GBP", "gbp": "GBP", "pounds": "GBP"}  # fmt: skip
+_UNITS = (
+    "ใบ|แท่ง|ชิ้น|อัน|ขวด|แก้ว|กล่อง|ตัว|ชุด|จาน|ถุง|แพ็ค|ลัง|ดวง|แผ่น|คู่|เซต|เซ็ต|โหล|กก|กิโล|ถ้วย|หลอด|ซอง|เครื่อง|"
+    "ที่นั่ง|คน|ท่าน|ห้อง|คืน|คัน|กระป๋อง|ห่อ|ลูก|ผืน|เส้น|ฟอง|ก้อน|ถาด|ไม้|หม้อ|ถัง|ม้วน|เล่ม|ที่(?![ก-๎])|โล(?![ก-๎])|ปอนด์"
+)
 _NUM = r"(?<![\d.,])(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)"
 _AMOUNT = re.compile(
     rf"([$€£฿])\s?{_NUM}"
-    rf"|{_NUM}(?:\.-|\s)*\s?(พัน|หมื่น|แสน|k\b)?\s?(บาท|บ\.|฿|thb\b|baht\b|usd\b|dollars?\b|eur\b|euros?\b|gbp\b|pounds\b)"
+    rf"|{_NUM}(?:\.-|\s)*\s?(พัน|หมื่น|แสน|k\b)?\s?(บาท|บ\.|฿|thb\b|baht\b|usd\b|dollars?\b|bucks\b|eur\b|euros?\b|gbp\b|pounds\b)"
     rf"|({THAI})(บาท)"
+    rf"|{_NUM}\s?(หมื่น|แสน)(?!\s*(?:{_UNITS}|กิโล|กม|ไมล์|วิว|ราย|ปี))"  # so many are baht, if nothing else is named
     rf"|(?<![\d.,])(\d{{1,3}}(?:,\d{{3}})+|\d{{1,7}})(\.-)"  # 450.- is baht
 )
 _TIMES = {"พัน": 1000, "k": 1000, "หมื่น": 10_000, "แสน": 100_000, "": 1}
@@ -47,36 +53,30 @@ _TIME = re.compile(
     r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?:\s*(?:น\.|น(?![ก-๎])|am|pm))?(?![\d:])|(?<!\d)\d{1,2}\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?"
     rf"|(?:{_HOURS})\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?|(?<![ก-๎\d])ทุ่ม(?:ครึ่ง)?"
     rf"|บ่าย\s*(?:\d|{_HOURS})?(?:โมง)?(?:ครึ่ง)?|ตี\s?(?:[1-5]|{_HOURS})(?:ครึ่ง)?|เที่ยง(?:คืน|ตรง)?(?:ครึ่ง)?"
-    r"|(?<!\d)\d{1,2}\s?(?:am|pm)\b|\b(?:noon|midnight)\b"
+    rf"|(?<!\d)\d{{1,2}}\s?(?:am|pm)\b|\b(?:noon|midnight)\b|{SPOKEN}"
 )
-_MONTHS = "มกราคม|กุมภาพันธ์|มีนาคม|เมษายน|พฤษภาคม|มิถุนายน|กรกฎาคม|สิงหาคม|กันยายน|ตุลาคม|พฤศจิกายน|ธันวาคม"
-_SHORT_MONTHS = r"ม\.?ค\.|ก\.?พ\.|มี\.?ค\.|เม\.?ย\.|พ\.?ค\.|มิ\.?ย\.|ก\.?ค\.|ส\.?ค\.|ก\.?ย\.|ต\.?ค\.|พ\.?ย\.|ธ\.?ค\."
 _EN_MONTHS = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?"
 )
 _DAYS = (
-    r"วันนี้|พรุ่งนี้|มะรืน(?:นี้)?|เมื่อวาน(?:ซืน)?|วัน(?:จันทร์|อังคาร|พฤหัส(?:บดี)?|พุธ|ศุกร์|เสาร์|อาทิตย์)(?:นี้|หน้า|ที่แล้ว)?"
-    r"|(?:จันทร์|อังคาร|พฤหัส|พุธ|ศุกร์|เสาร์|อาทิตย์)(?:นี้|หน้า)|สุดสัปดาห์|สิ้นเดือน|"
-    r"\b(?:(?:the )?day after )?(?:today|tomorrow|tonight|yesterday|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
+    rf"{WEEKDAY}|{AWAY}|วันนี้|พรุ่งนี้|มะรืน(?:นี้)?|เมื่อวาน(?:ซืน)?|อาทิตย์(?:นี้|หน้า)|สุดสัปดาห์"
+    r"|\b(?:(?:the )?day after )?(?:today|tomorrow|tonight|yesterday)\b"
 )
 _DATE = re.compile(
-    rf"(?:วันที่\s*)?(?<!\d)\d{{1,2}}\s*(?:{_MONTHS}|{_SHORT_MONTHS})(?:\s*(?:พ\.ศ\.\s*)?\d{{2,4}}(?![\d:.]))?"
+    rf"(?:วันที่\s*)?(?<!\d)\d{{1,2}}\s*(?:{MONTHS_TH})(?:\s*(?:พ\.ศ\.\s*)?\d{{2,4}}(?![\d:.]))?"
     rf"|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_EN_MONTHS})\b(?:,? \d{{4}})?"
     rf"|\b(?:{_EN_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?|(?<![\d-])\d{{4}}-\d{{2}}-\d{{2}}(?![\d-])"
     rf"|(?<![\d/])(?:0?[1-9]|[12]\d|3[01])/(?:0?[1-9]|1[0-2])(?:/\d{{2,4}})?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))"
     rf"|วันที่\s*\d{{1,2}}|\bon the \d{{1,2}}(?:st|nd|rd|th)\b|{_DAYS}"
-)
-_UNITS = (
-    "ใบ|แท่ง|ชิ้น|อัน|ขวด|แก้ว|กล่อง|ตัว|ชุด|จาน|ถุง|แพ็ค|ลัง|ดวง|แผ่น|คู่|เซต|เซ็ต|โหล|กก|กิโล|ถ้วย|หลอด|ซอง|เครื่อง|"
-    "ที่นั่ง|คน|ท่าน|ห้อง|คืน|คัน|กระป๋อง|ห่อ|ลูก|ผืน|เส้น|ฟอง|ก้อน|ถาด|ไม้|หม้อ|ถัง|ม้วน|เล่ม|ที่(?![ก-๎])|โล(?![ก-๎])|ปอนด์"
 )
 _EN_UNITS = (
     "pieces?|pcs|boxes|box|bottles?|cups?|glasses|cans?|sets?|packs?|dozen|kg|people|persons?|adults?|kids|children|guests?|rooms?"
     "|nights?|tickets?|bags?|plates?|slices?|pairs?|cartons?|seats?"
 )
 _QUANTITY = re.compile(
-    rf"(?<![\d.,ก-๎])(\d{{1,4}})\s*({_UNITS}|(?:{_EN_UNITS})\b)|({THAI})({_UNITS})|({COUNT}) ((?:{_EN_UNITS})\b)"
+    rf"(?<![\d.,ก-๎])(\d{{1,4}})\s*({_UNITS}|(?:{_EN_UNITS})\b)"
+    rf"|(?<!\d)(?<!\d )({THAI})({_UNITS})|({COUNT}) ((?:{_EN_UNITS})\b)"
 )
 # A name ends at the next space, particle or mark; questions about names ("ชื่ออะไร") are none.
 _NAME_TH = re.compile(
@@ -87,11 +87,17 @@ _NAME_TOLD = re.compile(
     r"(?:^|\d\s|(?:ครับ|ค่ะ|คะ|คับ)\s)ชื่อ\s?(?!อะไร|ไร|ว่า|ร้าน|เมนู|สินค้า|บัญชี|ผู้|คน|ของ|นี้|เดิม|เล่น|จริง|เต็ม|ไฟล์)"
     r"([ก-๎a-z]{2,20}?)\s?(?=(?:นะ)?(?:ครับ|ค่ะ|คะ|คับ)|จ้า|\s?(?:เบอร์|โทร)|$)"
 )
-_NAME_EN = re.compile(r"\bmy name(?:'s| is) ([a-z][a-z'-]{1,20}(?: [a-z][a-z'-]{1,20})?)(?= and\b| but\b|\W*$|[,.!])")
-_ALLERGY_TH = re.compile(
-    r"(?<!ไม่)(?<!ไม่ได้)แพ้\s?((?:อาหาร)?(?:ถั่ว(?:ลิสง|เหลือง|เขียว|แดง|เปลือกแข็ง|ทุกชนิด)?|กุ้ง|ปู|นม(?:วัว|แพะ)?|ไข่(?:ขาว|แดง)?|แป้ง(?:สาลี)?|กลูเตน|ทะเล"
-    r"|ซีฟู้ด|ปลา|หอย|งา(?!น)|ยา[ก-๎a-z]{0,12}?(?=ครับ|ค่ะ|คะ|คับ|นะ|มาก|และ|กับ|[^ก-๎a-z]|$)|แอลกอฮอล์|น้ำหอม|ฝุ่น))"
+_NAME_OF = re.compile(r"(?:ชื่อ)?ผู้รับ\s?(?:คือ|:)?\s?((?:คุณ)?[ก-๎]{2,20}(?: [ก-๎]{2,20})?)(?=\W*(?:\d|เบอร์|โทร|ที่อยู่|$))")
+_NAME_EN = re.compile(
+    r"\b(?:my name(?:'s| is)|this is(?=[a-z' -]{2,40} speaking\b)) ([a-z][a-z'-]{1,20}(?: [a-z][a-z'-]{1,20})?)"
+    r"(?= and\b| but\b| speaking\b|\W*$|[,.!])"
 )
+_ALLERGEN_TH = (
+    r"(?:อาหาร)?(?:ถั่ว(?:ลิสง|เหลือง|เขียว|แดง|เปลือกแข็ง|ทุกชนิด)?|กุ้ง|ปู|นม(?:วัว|แพะ)?|ไข่(?:ขาว|แดง)?|แป้ง(?:สาลี)?|กลูเตน|ทะเล|ซีฟู้ด"
+    r"|ปลา(?:หมึก)?|หอย|งา(?!น)|ยา[ก-๎a-z]{0,12}?(?=ครับ|ค่ะ|คะ|คับ|นะ|มาก|และ|กับ|[^ก-๎a-z]|$)|แอลกอฮอล์|น้ำหอม|ฝุ่น)"
+)
+_ALLERGY_TH = re.compile(rf"(?<!ไม่)(?<!ไม่ได้)แพ้\s?({_ALLERGEN_TH}(?:\s?(?:และ|กับ|,|แล้วก็|\s)\s?{_ALLERGEN_TH}){{0,4}})")
+_ALLERGENS_TH = re.compile(_ALLERGEN_TH)
 _ALLERGY_EN = re.compile(
     r"\b(?:(?<!not )allergic to|allergy to) ([a-z]+(?:(?:,| and| or) [a-z]+){0,3})|\b([a-z]+) allergy\b"
 )
@@ -134,15 +140,16 @@ def _specifics(text: str) -> dict[str, Any]:
 
 
 def _amount(m: re.Match[str]) -> dict[str, Any]:
-    sign, signed, number, times, unit, words, _, dashed, _ = m.groups()
+    sign, signed, number, times, unit, words, _, round_number, power, dashed, _ = m.groups()
     if words:
         return {"value": float(thai_number(words)), "currency": "THB"}
-    value = float((signed or number or dashed).replace(",", "")) * _TIMES[times or ""]
+    value = float((signed or number or round_number or dashed).replace(",", "")) * _TIMES[times or power or ""]
     return {"value": value, "currency": _CURRENCY[sign or unit or "บาท"]}
 
 
 def _name(text: str, plain: str) -> str | None:
-    if not (match := _NAME_TH.search(plain) or _NAME_TOLD.search(plain) or _NAME_EN.search(plain)):
+    found = (pattern.search(plain) for pattern in (_NAME_TH, _NAME_TOLD, _NAME_OF, _NAME_EN))
+    if not (match := next(filter(None, found), None)):
         return None
     return _as_written(text, match[1])
 
@@ -154,7 +161,7 @@ def _as_written(text: str, found: str) -> str:
 
 
 def _allergies(plain: str) -> list[str]:
-    found = [m[1] for m in _ALLERGY_TH.finditer(plain)]
+    found = [one for m in _ALLERGY_TH.finditer(plain) for one in _ALLERGENS_TH.findall(m[1])]
     for match in _ALLERGY_EN.finditer(plain):
         words = re.split(r",| and | or ", match[1] or match[2])
         found += [w.strip() for w in words if w.strip() and w.strip() not in _NOT_ALLERGENS]

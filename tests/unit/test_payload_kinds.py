@@ -29,6 +29,9 @@ KINDS = {
     "ห้าร้อยบาท": baht(500),
     "สามพันสองร้อยห้าสิบบาท": baht(3250),
     "งบ 3 พันบาท": baht(3000),
+    "งบ 2 หมื่น": baht(20_000),
+    "ผู้ติดตาม 2 หมื่นคน": {},
+    "300 bucks": {"amounts": [{"value": 300, "currency": "USD"}]},
     "transferred 890 baht": baht(890),
     "1,500 THB": baht(1500),
     "that's $45.50": {"amounts": [{"value": 45.5, "currency": "USD"}]},
@@ -44,10 +47,18 @@ KINDS = {
     "5 ม.ค. 2570": {"dates": ["5 ม.ค. 2570"], "days": ["2027-01-05"]},
     "วันที่ ๑๕ มกราคม พ.ศ. ๒๕๗๐": {"dates": ["วันที่ 15 มกราคม พ.ศ. 2570"], "days": ["2027-01-15"]},
     "12/12/69": {"dates": ["12/12/69"], "days": ["2026-12-12"]},
-    "เสาร์หน้า": {"dates": ["เสาร์หน้า"], "days": ["2026-11-28"]},
+    "เสาร์หน้า": {"dates": ["เสาร์หน้า"], "days": ["2026-12-05"]},
     "มะรืนนี้": {"dates": ["มะรืนนี้"], "days": ["2026-11-30"]},
     "tomorrow at 7 pm": {"dates": ["tomorrow"], "times": ["7 pm"], "days": ["2026-11-29"], "clock": ["19:00"]},
     "the day after tomorrow": {"dates": ["the day after tomorrow"], "days": ["2026-11-30"]},
+    "12 ธค 69": {"dates": ["12 ธค 69"], "days": ["2026-12-12"]},
+    "อีกสองวันค่อยมาเอา": {"dates": ["อีกสองวัน"], "days": ["2026-11-30"]},
+    "next friday, half past six pm": {
+        "dates": ["next friday"],
+        "times": ["half past six pm"],
+        "days": ["2026-12-04"],
+        "clock": ["18:30"],
+    },
     "on the 14th": {"dates": ["on the 14th"], "days": ["2026-12-14"]},
     "5 January 2027, noon": {
         "dates": ["5 january 2027"],
@@ -90,6 +101,12 @@ KINDS = {
     "two boxes": some(2, "boxes"),
     "a dozen bags": some(12, "bags"),
     "table for 6 people": some(6, "people"),
+    # names and what is not eaten
+    "ชื่อผู้รับ มาลี ใจงาม เบอร์ 081-555-0199": {"name": "มาลี ใจงาม", "phones": ["0815550199"]},
+    "this is Nora Field speaking": {"name": "Nora Field"},
+    "this is broken": {},
+    "ลูกแพ้นมวัวกับไข่ค่ะ": {"allergies": ["นมวัว", "ไข่"]},
+    "แพ้กุ้ง ปู และปลาหมึก": {"allergies": ["กุ้ง", "ปู", "ปลาหมึก"]},
 }
 
 

@@ -40,6 +40,8 @@ class Settings:
 
     redis_url: str | None = field(default=None, repr=False)  # None: the embedded server
     redis_cluster: bool = False
+    redis_shards: int = 16  # of a cluster: over how many slots the marks of what waits are spread
+    redis_copies: int = 0  # replicas that are to have a message before a webhook is acknowledged
     data_dir: Path = Path("data")
     config_dir: Path = Path("config")
     longterm_url: str | None = field(default=None, repr=False)  # None: JSON files
@@ -87,7 +89,9 @@ class Settings:
         return replace(
             d,
             redis_url=read("REDIS_URL", _redis_url, d.redis_url),
-            redis_cluster=read("REDIS_CLUSTER", _boolean, d.redis_cluster),
+            redis_cluster=read("REDIS_CLUSTER", _boolean, d.redis_cluster) or read("REDIS_URL", _names_cluster, False),
+            redis_shards=read("REDIS_SHARDS", _whole(1, 1024), d.redis_shards),
+            redis_copies=read("REDIS_COPIES", _whole(0, 10), d.redis_copies),
             data_dir=read("DATA_DIR", _path, d.data_dir),
             config_dir=read("CONFIG_DIR", _path, d.config_dir),
             longterm_url=read("LONGTERM_URL", _longterm_url, d.longterm_url),
@@ -255,8 +259,24 @@ def web_address(raw: str) -> str:
     return _url(raw, ("http", "https"), "an address such as https://api.example.com").rstrip("/")
 
 
+_SEVERAL = "redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/name"
+
+
 def _redis_url(raw: str) -> str:
+    scheme, _, rest = raw.partition("://")
+    kind = scheme.partition("+")[2]
+    if kind in ("cluster", "sentinel"):  # several hosts: each is looked at as one of its own
+        at, hosts, path = re.fullmatch(r"(.*@)?([^/?]*)(.*)", rest, re.DOTALL).groups()  # type: ignore[union-attr]
+        for host in hosts.split(","):
+            _url(f"{scheme.partition('+')[0]}://{at or ''}{host}{path}", ("redis", "rediss"), _SEVERAL)
+        if kind == "sentinel" and not path.strip("/").partition("?")[0]:
+            raise ValueError(f"does not name what the sentinels watch over; allowed: {_SEVERAL}")
+        return raw
     return _url(raw, ("redis", "rediss", "unix"), "redis://host:6379/0, rediss://host:6379/0 or unix:///path/to/socket")
+
+
+def _names_cluster(raw: str) -> bool:
+    return raw.partition("://")[0].endswith("+cluster")
 
 
 def _longterm_url(raw: str) -> str:

@@ -29,7 +29,7 @@ from gateway.budgets import Budgets
 from gateway.channel_states import ChannelStates
 from gateway.dead_letters import DeadLetters
 from gateway.errors import GatewayFault
-from gateway.inbox.redis import RedisInbox
+from gateway.inbox.opening import inbox_of
 from gateway.intake import Intake
 from gateway.ledger import Ledger
 from gateway.messages import InboundMessage
@@ -88,7 +88,7 @@ async def work(
     async with AsyncExitStack() as stack:
         name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         client = inbox_client(settings, redis_url)
-        inbox = RedisInbox(client, name, lease=lease)
+        inbox = inbox_of(settings, client, name, lease=lease)
         stack.push_async_callback(inbox.close)
         prices = prices_of(settings)
         spending = Spending(clock, prices)
@@ -265,7 +265,7 @@ async def tidy(
     client = inbox_client(settings, redis_url)
     budgets = Budgets(client, tenants.get, prices_of(settings), clock)
     manager = memory_of(settings, tenants, redis_url, budgets=budgets, clock=clock)
-    inbox = RedisInbox(client, "cleanup")
+    inbox = inbox_of(settings, client, "cleanup")
     try:
         spool, departed = Spool(settings.data_dir / "spool"), Departed(settings.data_dir)
         forget = Forgetting(manager, inbox, client, settings.data_dir)

@@ -13,7 +13,7 @@ from config.tenants import Tenants
 from gateway import assembly
 from gateway.cli import Failed
 from gateway.dead_letters import DeadLetter, DeadLetters
-from gateway.inbox.redis import RedisInbox
+from gateway.inbox.opening import inbox_of
 from gateway.intake import policy_for
 from gateway.patience import answers_in
 from gateway.processes import use_redis
@@ -27,7 +27,7 @@ _ID = re.compile(r"[0-9]{1,19}(?:-[0-9]{1,19})?")
 async def _letters(settings: Settings) -> AsyncIterator[DeadLetters]:
     with use_redis(settings) as (url, _):
         client = assembly.inbox_client(settings, url)
-        inbox = RedisInbox(client, "operator")
+        inbox = inbox_of(settings, client, "operator")
         try:
             yield DeadLetters(client, inbox)
         finally:

@@ -23,7 +23,7 @@ from gateway.errors import InboxUnavailable
 from gateway.http_limits import Guard
 from gateway.inbox.away import RECENT, SafeInbox
 from gateway.inbox.base import Inbox
-from gateway.inbox.redis import RedisInbox
+from gateway.inbox.opening import inbox_of
 from gateway.inbox.spool import MOST, Spool
 from gateway.intake import Intake
 from gateway.key_ring import KeyRing
@@ -102,7 +102,7 @@ async def door(
     from gateway.web_side import WebSide
 
     client = inbox_client(settings, redis_url)
-    inbox = RedisInbox(client, "serve")
+    inbox = inbox_of(settings, client, "serve")
     live = Live(client)
     live.begin()
     manager = memory_of(settings, tenants, redis_url, changed=live.remembered, clock=clock)

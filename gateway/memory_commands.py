@@ -16,7 +16,7 @@ from gateway import assembly
 from gateway.audit import AuditLog, Deed
 from gateway.cli import Failed
 from gateway.forgetting import Forgetting
-from gateway.inbox.redis import RedisInbox
+from gateway.inbox.opening import inbox_of
 from gateway.processes import use_redis
 from memory.errors import MemoryFault, WasForgotten
 from memory.keys import check_tenant
@@ -124,7 +124,7 @@ async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
     with use_redis(settings) as (url, _):
         _note(settings, tenant, "delete", "forget", user)
         client = assembly.inbox_client(settings, url)
-        inbox = RedisInbox(client, "operator")
+        inbox = inbox_of(settings, client, "operator")
         try:
             async with manager_of(settings, url) as manager:
                 receipt = await Forgetting(manager, inbox, client, settings.data_dir)(tenant, user)

@@ -19,7 +19,7 @@ from config.tenants import Tenant, Tenants
 from gateway import app, assembly, logs
 from gateway.adapters import terminal
 from gateway.cli import Failed, in_loop
-from gateway.inbox.redis import RedisInbox
+from gateway.inbox.opening import inbox_of
 from gateway.intake import policy_for
 from gateway.live import Live
 from gateway.messages import MAX_TEXT, InboundMessage
@@ -90,7 +90,7 @@ class _Terminal:
         self._agent = keys.agent_name(agent)
         self._stack = stack
         self._client = assembly.inbox_client(settings, url)
-        self._inbox = RedisInbox(self._client, "terminal")
+        self._inbox = inbox_of(settings, self._client, "terminal")
         self._live = Live(self._client)
         self._chat = uuid.uuid4().hex  # answers come to this terminal, not to another one of the same user
         self._own_worker = False

@@ -32,11 +32,12 @@ def make_sessions(config: MemoryConfig) -> Sessions:
     if config.redis_url is None:
         return InProcessSessions(max_conversations=config.max_conversations or IN_PROCESS_CONVERSATIONS)
     # Who lives in one process needs no Redis library.
-    from memory.redis_client import connect
+    from memory.redis_client import connect, is_cluster
     from memory.short_term.redis import RedisSessions
 
     client = connect(config.redis_url, cluster=config.redis_cluster)
-    return RedisSessions(client, cluster=config.redis_cluster, max_conversations=config.max_conversations)
+    cluster = config.redis_cluster or is_cluster(config.redis_url)
+    return RedisSessions(client, cluster=cluster, max_conversations=config.max_conversations)
 
 
 def make_longterm(

@@ -2,39 +2,193 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import redis.asyncio as aioredis
+from redis.asyncio.cluster import ClusterNode, ClusterPipeline
+from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
-from redis.backoff import ExponentialWithJitterBackoff
+from redis.asyncio.sentinel import Sentinel
+from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
+from redis.commands.core import AsyncScript
+from redis.exceptions import ClusterDownError, NoScriptError, ReadOnlyError, RedisClusterException, RedisError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from memory.errors import SessionsUnavailable
 
+_MOVED_AWAY = (RedisConnectionError, RedisTimeoutError, ClusterDownError)
+CLUSTER = ("redis+cluster", "rediss+cluster")
+SENTINEL = ("redis+sentinel", "rediss+sentinel")
+
 
 def connect(url: str, *, cluster: bool = False, retries: int = 2) -> aioredis.Redis:
-    """A client for `redis://`, `rediss://` or `unix://`; nothing is sent yet. Answers are bytes.
+    """A client for `redis://`, `rediss://`, `unix://`, `redis+sentinel://host:26379,host:26379/name` or
+    `redis+cluster://host:6379,host:6379` (with TLS: `rediss+…`); nothing is sent yet. Answers are bytes.
 
-    A cluster's client is of another class with the same calls. Raises ValueError for a URL of another scheme.
+    A cluster's client is of another class with the same calls. Raises ValueError for a URL of another form.
     """
     options: dict[str, Any] = {
         "decode_responses": False,
         "socket_timeout": 5.0,
         "socket_connect_timeout": 2.0,
     }
-    if not url.startswith("unix:"):
+    scheme = urlsplit(url).scheme
+    if scheme != "unix":
         options["socket_keepalive"] = True
-    if cluster:
-        return aioredis.RedisCluster.from_url(url, **options)  # type: ignore[return-value]
     # Two more tries: enough for a connection that the server closed while idle, not enough to hold up an answer.
-    options["retry"] = Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.2), retries)
-    options["retry_on_error"] = [RedisConnectionError, RedisTimeoutError]
+    retry = Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.2), retries)
+    if cluster or scheme in CLUSTER:
+        hosts, given = _several(url, 6379)
+        nodes = [ClusterNode(host, port) for host, port in hosts]
+        return _Cluster(startup_nodes=nodes, retry=retry, max_connections=1000, **options, **given)  # type: ignore[return-value]
+    options |= {"retry": retry, "retry_on_error": [RedisConnectionError, RedisTimeoutError]}
     options["health_check_interval"] = 30
-    return aioredis.Redis.from_url(url, **options)
+    if scheme in SENTINEL:
+        return _found_by_sentinels(url, options)
+    return _Plain.from_url(url, **options)
+
+
+def is_cluster(url: str) -> bool:
+    """Whether the URL alone says so."""
+    return urlsplit(url).scheme in CLUSTER
+
+
+class _Script(AsyncScript):
+    """Loads itself where it is missing, on the node that has the keys: after a failover that is another one."""
+
+    async def __call__(self, keys: Any = None, args: Any = None, client: Any = None) -> Any:
+        where, names, rest = client or self.registered_client, tuple(keys or ()), tuple(args or ())
+        try:
+            return await where.evalsha(self.sha, len(names), *names, *rest)
+        except NoScriptError:
+            return await where.eval(self.script, len(names), *names, *rest)
+
+
+class _Plain(aioredis.Redis):
+    def register_script(self, script: Any) -> Any:
+        return _Script(self, script)
+
+    async def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        try:
+            return await super().parse_response(connection, command_name, **options)
+        except ReadOnlyError as error:
+            # Another one was promoted behind the same address: only new connections lead there.
+            await self.connection_pool.disconnect(inuse_connections=False)
+            await connection.disconnect()
+            raise RedisConnectionError("this server is a replica by now") from error
+
+
+class _BySentinels(_Plain):
+    sentinel: Sentinel | None = None
+
+    async def aclose(self, *args: Any, **kwargs: Any) -> None:
+        await super().aclose(*args, **kwargs)
+        if self.sentinel is not None:
+            for one in self.sentinel.sentinels:
+                await one.aclose()
+
+
+class _Cluster(aioredis.RedisCluster):
+    """Its own kind of error, which the library does not count among Redis' errors, is one of them here."""
+
+    def register_script(self, script: Any) -> Any:
+        return _Script(self, script)
+
+    async def initialize(self, *args: Any, **kwargs: Any) -> Any:
+        with _as_redis_error():
+            return await super().initialize(*args, **kwargs)
+
+    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        with _as_redis_error():
+            return await super().execute_command(*args, **kwargs)
+
+    async def mget(self, keys: Any, *args: Any) -> Any:
+        return await self.mget_nonatomic(keys, *args)
+
+    def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> Any:
+        return _Pipeline(self, transaction or None)
+
+
+class _Pipeline(ClusterPipeline):
+    async def execute(self, *args: Any, **kwargs: Any) -> Any:
+        found: list[Any] = []
+        try:
+            with _as_redis_error():
+                found = await super().execute(*args, **kwargs)
+            return found
+        except _MOVED_AWAY as error:
+            found = [error]
+            raise
+        finally:
+            # Unlike a single command, the library's pipeline that is not to try again goes on with a dead node for ever.
+            if any(isinstance(one, _MOVED_AWAY) for one in found):
+                self.cluster_client._initialize = True
+
+
+@contextmanager
+def _as_redis_error() -> Iterator[None]:
+    try:
+        yield
+    except RedisClusterException as error:
+        raise RedisConnectionError(f"the cluster can't be used: {error}") from error
+
+
+def _several(url: str, port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:
+    """The hosts of a URL that may name several, and what else it says, for the client."""
+    parts = urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    scheme = parts.scheme.partition("+")[0]
+    found = [urlsplit(f"//{one}") for one in hosts.split(",")]
+    if scheme not in ("redis", "rediss") or not all(one.hostname for one in found):
+        raise ValueError("not a valid Redis URL: allowed are redis://, rediss:// and their +cluster and +sentinel forms")
+    query = f"?{parts.query}" if parts.query else ""
+    options: dict[str, Any] = dict(parse_url(f"{scheme}://{user}{at}host{query}"))
+    options.pop("host")
+    if options.pop("connection_class", None) is not None:
+        options["ssl"] = True
+    return [(one.hostname or "", one.port or port) for one in found], options
+
+
+def _found_by_sentinels(url: str, options: dict[str, Any]) -> aioredis.Redis:
+    hosts, given = _several(url, 26379)
+    name, _, database = urlsplit(url).path.strip("/").partition("/")
+    if not name:
+        raise ValueError("not a valid Redis URL: redis+sentinel://host:26379,host:26379/NAME names what they watch over")
+    own: dict[str, Any] = {"retry": Retry(NoBackoff(), 0), "socket_timeout": 0.5, "socket_connect_timeout": 0.5, "ssl": given.get("ssl", False)}
+    own |= {word: given.pop(f"sentinel_{word}") for word in ("username", "password") if f"sentinel_{word}" in given}
+    sentinel = Sentinel(hosts, sentinel_kwargs=own)
+    client: _BySentinels = sentinel.master_for(
+        unquote(name), redis_class=_BySentinels, db=int(database or 0), **options, **given
+    )
+    client.sentinel = sentinel
+    return client
+
+
+async def run_copied(script: Any, key: str, args: Sequence[Any], copies: int, within: float) -> tuple[Any, int]:
+    """The script's answer, and on how many replicas what it wrote stood within that many seconds; no more are waited for
+    than `copies`."""
+    client, call = script.registered_client, ("EVALSHA", script.sha)
+    while True:
+        here: dict[str, Any] = {}
+        if isinstance(client, _Cluster):
+            await client.initialize()
+            here["target_nodes"] = node = client.get_node_from_key(key)
+        pipe = client.pipeline(transaction=False)  # one connection: WAIT is for what the same one wrote before
+        pipe.execute_command(*call, 1, key, *args)
+        pipe.execute_command("WAIT", copies, int(within * 1000), **here)
+        answer, copied = await pipe.execute(raise_on_error=False)
+        if isinstance(answer, NoScriptError):
+            call = ("EVAL", script.script)
+            continue
+        for one in (answer, copied):
+            if isinstance(one, Exception):
+                raise one
+        if not here or client.get_node_from_key(key) is node:
+            return answer, int(copied)  # else it was sent on to where the slot is by now, and waited for elsewhere
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from gateway.backup.keyspace import Keyspace, Record, read, write
 from gateway.cli.common import Failed
 from gateway.forgetting import Forgetting
 from gateway.inbox.base import event_of
+from gateway.inbox.opening import inbox_of
 from gateway.inbox.redis import RedisInbox
 from gateway.inbox.spool import Spool
 from gateway.longterm_commands import Stores, copy_stores
@@ -178,7 +179,7 @@ async def _begin_again(settings: Settings, url: str, client: Any, conversations:
     """What waited waits again, but for what was answered while the backup was made; who was forgotten since is."""
     tenants = Tenants(settings)
     tenants.load()
-    manager, inbox = memory_of(settings, tenants, url), RedisInbox(client, "restore")
+    manager, inbox = memory_of(settings, tenants, url), inbox_of(settings, client, "restore")
     try:
         waiting = 0
         shops = set()

@@ -86,6 +86,7 @@ class Depth:
     leased: int
     dead: int
     oldest: float  # seconds the oldest ready conversation has been waiting
+    parts: tuple[Depth, ...] = ()  # of each shard, where there are several; they know of no dead
 
 
 class Inbox(Protocol):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import random
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
@@ -34,13 +35,17 @@ from gateway.inbox.base import (
 from gateway.inbox.together import Together
 from gateway.messages import InboundMessage, decode, encode
 from gateway.pacing import Limit
+from memory.redis_client import run_copied
 from memory.short_term import lua
+
+log = logging.getLogger(__name__)
 
 INDEX = "cc:i:{0}"
 SCRIPTS = (
     *("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "pending", "move"),
     *("forget", "revive"),
 )
+COPYING = 0.3  # seconds that replicas are waited for
 BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
 
 
@@ -51,22 +56,28 @@ def dead_key(tenant: str) -> str:
 @cache
 def source(name: str) -> str:
     folder = resources.files("gateway.inbox")
-    parts = [(folder / f"{part}.lua").read_text("utf-8") for part in ("lib", name)]
+    parts = [(folder / f"{part}.lua").read_text("utf-8") for part in ("lib", name) if part]
     return lua.SESSION + "".join(parts)
 
 
 class RedisInbox:
     """`client` must not retry by itself: what may be repeated after a lost answer is decided here."""
 
-    def __init__(self, client: Redis, worker: str = "", *, lease: float = 10.0) -> None:
+    def __init__(self, client: Redis, worker: str = "", *, lease: float = 10.0, copies: int = 0) -> None:
+        """`copies`: how many replicas are to have a message before it counts as kept, as long as there are as many."""
         self._redis = client
+        self._copies = copies
         self._worker = worker or secrets.token_hex(4)
         self._lease_ms = int(lease * 1000)
         self._requests = itertools.count()
-        self._scripts = {name: client.register_script(source(name)) for name in SCRIPTS}
+        self._scripts = {name: client.register_script(text) for name, text in self._sources().items()}
         self._unanswered: str | None = None  # request id of a claim whose answer was lost
         self._waking: asyncio.Task[Any] | None = None
         self._putting = Together(self._put)
+
+    @staticmethod
+    def _sources() -> dict[str, str]:
+        return {name: source(name) for name in SCRIPTS}
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
         return list(await self._putting(messages))
@@ -74,21 +85,13 @@ class RedisInbox:
     async def _put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
         arguments: list[Any] = [INDEX, SEEN_FOR, ALIAS_FOR]
         for message, policy in messages:
-            entry = message.lane.replace("\n", " ").encode("utf-8", "replace") + b"\n" + encode(message)
-            arguments += [
-                name_of(message),
-                event_of(message),
-                policy.debounce,
-                policy.debounce_max,
-                policy.max_attempts,
-                entry,
-            ]
+            arguments += [name_of(message), *arriving(message, policy)]
         # A repeat after a lost answer finds its events seen, and answers "seen before": kept all the same.
-        return [bool(kept) for kept in await self._run("put", arguments)]
+        return [bool(kept) for kept in await self._keep("put", INDEX, arguments)]
 
     async def mark_seen(self, conversation: str, event: str) -> None:
         """This delivery was answered elsewhere: it is known from now on."""
-        with _mapped():
+        with mapped():
             await self._redis.set(f"cc:seen:{{{conversation}}}:{event}", 1, ex=SEEN_FOR)
 
     async def pending(self, most: int) -> list[str] | None:
@@ -114,16 +117,16 @@ class RedisInbox:
         return {claims[int(position)].conversation for position in await self._run("beat", arguments)}
 
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
-        arguments = [INDEX, claim.conversation, claim.token, self._lease_ms, outbox, *_spread(limits)]
+        arguments = [INDEX, claim.conversation, claim.token, self._lease_ms, outbox, *spread(limits)]
         wait_ms = int(await self._run("intent", arguments))
         return None if wait_ms < 0 else wait_ms / 1000
 
     async def may_pass(self, limits: Sequence[Limit]) -> bool:
-        return not limits or bool(await self._run("pass", _spread(limits)))
+        return not limits or bool(await self._run("pass", spread(limits)))
 
     async def hold(self, limits: Sequence[Limit], seconds: float) -> None:
         if limits:
-            await self._run("hold", [max(0, int(seconds * 1000)), *_spread(limits)])
+            await self._run("hold", [max(0, int(seconds * 1000)), *spread(limits)])
 
     async def behind(self, claim: Claim, most: int = LONGEST_BATCH) -> tuple[InboundMessage, ...]:
         messages = await self._run("behind", [claim.conversation, claim.token, most])
@@ -154,7 +157,7 @@ class RedisInbox:
     async def forget(self, tenant: str, goes: Callable[[InboundMessage], bool]) -> int:
         removed = 0
         for name in await self._waiting_of(tenant):
-            with _mapped():
+            with mapped():
                 entries: Any = await self._redis.lrange(f"cc:q:{{{name}}}", 0, -1)
             if found := [one for one in entries if goes(decode(one.partition(b"\n")[2]))]:
                 removed += int(await self._run("forget", [INDEX, name, *found]))
@@ -169,7 +172,7 @@ class RedisInbox:
         where it goes to: due, then ready, then in hand, then due again."""
         found: dict[str, None] = {}
         of_theirs = f"sm:{tenant}:"
-        with _mapped():
+        with mapped():
             for mark in ("due", f"ready:{tenant}", "lease", "due"):
                 members: Any = await self._redis.zrange(f"{INDEX}:{mark}", 0, -1)
                 found |= dict.fromkeys(one.decode() for one in members)
@@ -188,7 +191,7 @@ class RedisInbox:
         done, _ = await asyncio.wait({self._waking}, timeout=timeout * random.uniform(1.0, 1.05))
         if done:
             waking, self._waking = self._waking, None
-            with _mapped():
+            with mapped():
                 waking.result()
 
     async def _woken(self) -> None:
@@ -205,26 +208,52 @@ class RedisInbox:
         await self._putting.close()
         await self._redis.aclose()
 
-    async def _run(self, name: str, arguments: list[Any]) -> Any:
+    async def _keep(self, name: str, key: str, arguments: list[Any]) -> Any:
+        """As `_run`, and copied as far as it is asked for and possible before it returns."""
+        if not self._copies:
+            return await self._run(name, arguments, key)
+        answer, copied = await self._once_more(
+            lambda: run_copied(self._scripts[name], key, arguments, self._copies, COPYING)
+        )
+        if copied < self._copies:
+            log.warning("kept on %d of %d replicas within %g s", copied, self._copies, COPYING)
+        return answer
+
+    async def _run(self, name: str, arguments: list[Any], key: str | None = None) -> Any:
+        """`key` tells a cluster where."""
+
+        def call() -> Awaitable[Any]:
+            return self._scripts[name](keys=[key] if key else (), args=arguments)
+
+        if name == "claim":
+            with mapped():
+                return await call()
+        return await self._once_more(call)
+
+    async def _once_more(self, call: Callable[[], Awaitable[Any]]) -> Any:
         """Once more after a connection broke, as a restart of the server leaves them in the pool: every script but
         `claim` can be repeated without harm, and `claim` has its request id."""
-        with _mapped():
+        with mapped():
             try:
-                return await self._scripts[name](args=arguments)
+                return await call()
             except RedisConnectionError as error:
-                if name == "claim":
-                    raise
                 sent = not _refused(error)
-        with _mapped(sent):
-            return await self._scripts[name](args=arguments)
+        with mapped(sent):
+            return await call()
 
 
-def _spread(limits: Sequence[Limit]) -> list[Any]:
+def arriving(message: InboundMessage, policy: Policy) -> list[Any]:
+    """What `put` is told of a message, its conversation apart."""
+    entry = message.lane.replace("\n", " ").encode("utf-8", "replace") + b"\n" + encode(message)
+    return [event_of(message), policy.debounce, policy.debounce_max, policy.max_attempts, entry]
+
+
+def spread(limits: Sequence[Limit]) -> list[Any]:
     return [value for limit in limits for value in (limit.key, limit.interval, limit.burst)]
 
 
 @contextmanager
-def _mapped(sent: bool = False) -> Iterator[None]:
+def mapped(sent: bool = False) -> Iterator[None]:
     """`sent`: an earlier try may have done what is asked for."""
     try:
         yield

@@ -15,6 +15,7 @@ from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Inbox, Outcome, Policy, SessionWrite
 from gateway.inbox.in_process import InProcessInbox, State
 from gateway.inbox.redis import RedisInbox
+from gateway.inbox.spread_inbox import SpreadInbox
 from gateway.messages import InboundMessage
 from gateway.pacing import Limit
 from gateway.redis_server import find_binary
@@ -37,16 +38,18 @@ def written(rev: int, text: str = "x") -> SessionWrite:
     return SessionWrite(value=value, rev=rev, ttl_ms=60_000, member="[]", score="1")
 
 
-@pytest.fixture(params=["redis", "in_process"])
+@pytest.fixture(params=["redis", "spread", "in_process"])
 async def make_inbox(request: pytest.FixtureRequest) -> AsyncIterator[MakeInbox]:
     """Workers of one queue: each call makes another one."""
     made: list[Inbox] = []
     state = State()
-    url = request.getfixturevalue("redis_url") if request.param == "redis" else ""
+    url = request.getfixturevalue("redis_url") if request.param != "in_process" else ""
 
     async def make(worker: str = "1", lease: float = 10.0) -> Inbox:
         if request.param == "redis":
             inbox: Inbox = RedisInbox(connect(url, retries=0), worker, lease=lease)
+        elif request.param == "spread":
+            inbox = SpreadInbox(connect(url, retries=0), worker, lease=lease, shards=3)
         else:
             inbox = InProcessInbox(state, worker, lease=lease)
         made.append(inbox)
@@ -111,8 +114,8 @@ async def test_what_is_moved_stands_behind_what_was_there_and_the_rest_follows_i
     inbox = await make_inbox()
     there = "sm:shop:line:U1"
     await inbox.put([(message("1"), AT_ONCE), (message("t1", "telegram:7"), AT_ONCE)])
-    held = await claim_one(inbox)
-    moving = await claim_one(inbox)
+    claims = [await claim_one(inbox), await claim_one(inbox)]
+    held, moving = sorted(claims, key=lambda claim: claim.conversation)
     await inbox.put([(message("t2", "telegram:7", text="/start"), AT_ONCE)])
     assert await inbox.move(moving, there)
     assert await inbox.put([(message("t3", "telegram:7", text="/help"), AT_ONCE)]) == [True]
@@ -171,8 +174,9 @@ async def test_tenants_take_turns(make_inbox: MakeInbox) -> None:
     flood = [(message(f"f{n}", f"line:U{n}", tenant="loud"), AT_ONCE) for n in range(20)]
     await inbox.put(flood)
     await inbox.put([(message("q1", tenant="quiet"), AT_ONCE)])
-    tenants = [claim.messages[0].tenant for claim in (await inbox.claim(2)).claims]
-    assert sorted(tenants) == ["loud", "quiet"]
+    shards = 3 if isinstance(inbox, SpreadInbox) else 1  # which take turns themselves
+    tenants = [claim.messages[0].tenant for claim in (await inbox.claim(2 * shards)).claims]
+    assert sorted(tenants) == ["loud"] * (2 * shards - 1) + ["quiet"]
 
 
 async def test_quick_messages_are_answered_together_after_the_pause(make_inbox: MakeInbox) -> None:

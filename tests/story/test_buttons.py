@@ -10,6 +10,7 @@ from gateway import app, assembly
 from gateway.adapters.terminal import answers
 from gateway.inbox.base import Policy
 from gateway.messages import InboundMessage
+from gateway.inbox.redis import RedisInbox
 from tests.house import TELEGRAM_SECRET, House, house, shop
 
 ANN = "U" + "a" * 32
@@ -75,7 +76,7 @@ async def test_telegram_answers_a_callback_and_a_key_of_the_keyboard(tmp_path: P
 async def test_the_terminal_gets_the_buttons_with_the_answer(tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url, {"shop": cafe()}) as home:
         client = assembly.inbox_client(home.settings, redis_url)
-        inbox = app.RedisInbox(client, "terminal")
+        inbox = RedisInbox(client, "terminal")
         message = InboundMessage(
             tenant="shop",
             channel="terminal",

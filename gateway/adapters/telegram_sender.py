@@ -15,6 +15,7 @@ from gateway.adapters.base import Call, Sent, Watch
 from gateway.adapters.parsing import integer, string
 from gateway.adapters.pictures import shown_in
 from gateway.adapters.telegram_drafts import Drafts, MayPass
+from gateway.adapters.telegram_loading import load_session
 from gateway.adapters.telegram_media import as_text, calls_for
 from gateway.errors import ChannelBroken, SendFault, SendRefused
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
@@ -50,10 +51,10 @@ class TelegramSender:
         self._usernames: dict[str, str] = {}
 
     async def warm(self) -> Bots:
-        """Loads aiogram, which takes seconds, in a thread, and opens the session, unless that is done already."""
+        """Loads aiogram, which takes a second, in a thread, and opens the session, unless that is done already."""
         async with self._starting:
             if self._bots is None:
-                self._bots = (await loaded(_load_session))(self._base)
+                self._bots = (await loaded(load_session))(self._base)
             return self._bots
 
     def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
@@ -151,12 +152,6 @@ class TelegramSender:
         if self._bots is not None:
             await self._bots.close()
             self._bots = None
-
-
-def _load_session() -> type[Bots]:
-    from gateway.adapters.telegram_session import Bots
-
-    return Bots
 
 
 def _token(tenant: Tenant, name: str) -> str:

@@ -78,13 +78,14 @@ class House:
         return port
 
     async def quiet(self) -> None:
-        """Until every process has done with loading what it loads in the background."""
-        while True:
+        """Until every process has done with loading what it loads in the background: for three seconds in a row, as on
+        a busy machine what loads gets little of each."""
+        still = 0
+        while still < 3:
             before = [cpu_seconds(process.pid) for process in self.processes.values() if process.alive()]
             await asyncio.sleep(1)
             after = [cpu_seconds(process.pid) for process in self.processes.values() if process.alive()]
-            if max(now - then for now, then in zip(after, before, strict=True)) < 0.1:
-                return
+            still = still + 1 if max(now - then for now, then in zip(after, before, strict=True)) < 0.06 else 0
 
     async def warm(self, door: Door, messages: int = KNOWN, tries: int = 6) -> None:
         """Until it answers at its usual speed and has met the known users; raises RuntimeError when nothing comes, over

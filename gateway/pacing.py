@@ -24,13 +24,18 @@ class Limit:
 def limits_for(target: Target) -> tuple[Limit, ...]:
     """The whole channel's limit first, then the chat's."""
     if target.platform == "telegram":
-        bot = Limit(keys.shared("pace", target.tenant, target.channel), 40, 5)
-        where = keys.shared("pace", target.tenant, target.channel, target.chat_id)
+        bot = Limit(_key(target), 40, 5)
+        where = _key(target, target.chat_id)
         chat = Limit(where, 3200, 2) if target.group else Limit(where, 1000, 3)
         return bot, chat
     if target.platform == "line":
-        return (Limit(keys.shared("pace", target.tenant, target.channel), 0.55, 100),)
+        return (Limit(_key(target), 0.55, 100),)
     return ()
+
+
+def _key(target: Target, *chat: str) -> str:
+    """All of a channel's in one slot of a cluster: they are asked together."""
+    return keys.beside(f"{target.tenant}:{keys.escape(target.channel)}", "pace", *chat)
 
 
 def limits_beside(target: Target) -> tuple[Limit, ...]:

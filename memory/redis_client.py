@@ -65,7 +65,7 @@ class _Script(AsyncScript):
         try:
             return await where.evalsha(self.sha, len(names), *names, *rest)
         except NoScriptError:
-            return await where.eval(self.script, len(names), *names, *rest)
+            return await where.execute_command("EVAL", self.script, len(names), *names, *rest)
 
 
 class _Plain(aioredis.Redis):
@@ -83,12 +83,12 @@ class _Plain(aioredis.Redis):
 
 
 class _BySentinels(_Plain):
-    sentinel: Sentinel | None = None
+    watchers: Sentinel | None = None
 
     async def aclose(self, *args: Any, **kwargs: Any) -> None:
         await super().aclose(*args, **kwargs)
-        if self.sentinel is not None:
-            for one in self.sentinel.sentinels:
+        if self.watchers is not None:
+            for one in self.watchers.sentinels:
                 await one.aclose()
 
 
@@ -110,7 +110,7 @@ class _Cluster(aioredis.RedisCluster):
         return await self.mget_nonatomic(keys, *args)
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> Any:
-        return _Pipeline(self, transaction or None)
+        return _Pipeline(self, transaction or None)  # type: ignore[abstract]
 
 
 class _Pipeline(ClusterPipeline):
@@ -124,7 +124,7 @@ class _Pipeline(ClusterPipeline):
             found = [error]
             raise
         finally:
-            # Unlike a single command, the library's pipeline that is not to try again goes on with a dead node for ever.
+            # The library's pipeline that is not to try again would go on with a dead node for ever.
             if any(isinstance(one, _MOVED_AWAY) for one in found):
                 self.cluster_client._initialize = True
 
@@ -144,7 +144,9 @@ def _several(url: str, port: int) -> tuple[list[tuple[str, int]], dict[str, Any]
     scheme = parts.scheme.partition("+")[0]
     found = [urlsplit(f"//{one}") for one in hosts.split(",")]
     if scheme not in ("redis", "rediss") or not all(one.hostname for one in found):
-        raise ValueError("not a valid Redis URL: allowed are redis://, rediss:// and their +cluster and +sentinel forms")
+        raise ValueError(
+            "not a valid Redis URL: allowed are redis://, rediss:// and their +cluster and +sentinel forms"
+        )
     query = f"?{parts.query}" if parts.query else ""
     options: dict[str, Any] = dict(parse_url(f"{scheme}://{user}{at}host{query}"))
     options.pop("host")
@@ -157,20 +159,27 @@ def _found_by_sentinels(url: str, options: dict[str, Any]) -> aioredis.Redis:
     hosts, given = _several(url, 26379)
     name, _, database = urlsplit(url).path.strip("/").partition("/")
     if not name:
-        raise ValueError("not a valid Redis URL: redis+sentinel://host:26379,host:26379/NAME names what they watch over")
-    own: dict[str, Any] = {"retry": Retry(NoBackoff(), 0), "socket_timeout": 0.5, "socket_connect_timeout": 0.5, "ssl": given.get("ssl", False)}
+        raise ValueError(
+            "not a valid Redis URL: redis+sentinel://host:26379,host:26379/NAME names what they watch over"
+        )
+    own: dict[str, Any] = {
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": 0.5,
+        "socket_connect_timeout": 0.5,
+        "ssl": given.get("ssl", False),
+    }
     own |= {word: given.pop(f"sentinel_{word}") for word in ("username", "password") if f"sentinel_{word}" in given}
-    sentinel = Sentinel(hosts, sentinel_kwargs=own)
+    sentinel = Sentinel(hosts, sentinel_kwargs=own)  # type: ignore[no-untyped-call]
     client: _BySentinels = sentinel.master_for(
         unquote(name), redis_class=_BySentinels, db=int(database or 0), **options, **given
     )
-    client.sentinel = sentinel
+    client.watchers = sentinel
     return client
 
 
 async def run_copied(script: Any, key: str, args: Sequence[Any], copies: int, within: float) -> tuple[Any, int]:
-    """The script's answer, and on how many replicas what it wrote stood within that many seconds; no more are waited for
-    than `copies`."""
+    """The script's answer, and on how many replicas what it wrote stood within that many seconds; no more are waited
+    for than `copies`."""
     client, call = script.registered_client, ("EVALSHA", script.sha)
     while True:
         here: dict[str, Any] = {}

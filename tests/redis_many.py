@@ -1,4 +1,4 @@
-"""Real clusters and Sentinel set-ups for tests, of the embedded server's binary, on loopback; each ends only what it started."""
+"""Real clusters and Sentinel set-ups for tests: the embedded server's binary, on loopback."""
 
 from __future__ import annotations
 

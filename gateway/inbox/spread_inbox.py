@@ -1,16 +1,17 @@
-"""The inbox on a cluster. A conversation's keys lie in its session's slot, the marks of what waits in any number of shards,
-each with a slot of its own. So what is one step on a plain server (gateway/inbox/redis.py) is two here, and this order
-of them loses nothing:
+"""The inbox on a cluster. A conversation's keys lie in its session's slot, the marks of what waits in any number of
+shards, each with a slot of its own. So what is one step on a plain server (gateway/inbox/redis.py) is two here, and this
+order of them loses nothing:
 
 - `put` appends, then marks; only then is it acknowledged, and a repeat marks again.
-- A shard gives a conversation out under a lease, then the conversation is taken. Whoever ends in between loses the lease.
-- What ends a try ends it in the conversation, then in the shard. Whoever ends in between leaves a lease that runs out: the
-  next worker looks, and finds what is left to do, or nothing.
+- A shard gives a conversation out under a lease, then the conversation is taken. Whoever ends in between loses the
+  lease.
+- What ends a try ends it in the conversation, then in the shard. Whoever ends in between leaves a lease that runs out:
+  the next worker looks, and finds what is left to do, or nothing.
 - A mark that comes while there is a lease is kept beside it until the lease is settled.
 
 A conversation notes which shard it is marked in as long as anything waits in it: so their number may be changed at any
-time, and processes with different numbers work together. Shards that nobody puts into any more are looked after as long as
-there is anything in them.
+time, and processes with different numbers work together. Shards that nobody puts into any more are looked after as long
+as there is anything in them.
 """
 
 from __future__ import annotations

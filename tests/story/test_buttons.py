@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gateway import app, assembly
+from gateway import assembly
 from gateway.adapters.terminal import answers
 from gateway.inbox.base import Policy
-from gateway.messages import InboundMessage
 from gateway.inbox.redis import RedisInbox
+from gateway.messages import InboundMessage
 from tests.house import TELEGRAM_SECRET, House, house, shop
 
 ANN = "U" + "a" * 32

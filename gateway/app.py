@@ -34,6 +34,7 @@ from gateway.intake import Intake
 from gateway.ledger import Ledger
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
+from gateway.spans import NO_SPANS, Spans
 from gateway.spending import Spending
 from gateway.tally import Tally
 from gateway.timings import Timings
@@ -63,6 +64,7 @@ async def work(
     times: Times | None = None,
     probe_every: float = 300.0,
     clock: Clock = utc_now,
+    spans: Spans = NO_SPANS,
 ) -> AsyncIterator[Callable[[asyncio.Event], Coroutine[Any, Any, None]]]:
     """A worker, as what runs it until an event is set: turns, the Telegram bots it polls, and every `probe_every`
     seconds (0: never) a look at each channel."""
@@ -108,8 +110,9 @@ async def work(
         senders = senders_of(settings, stack, inbox)
         senders["terminal"] = TerminalSender(client)
         senders["web"] = WebSender(RedisLog(client))
-        timings = Timings()
+        timings = Timings(spans)
         timings.senders(senders)
+        timings.stores(inbox, manager)
         stack.push_async_callback(live.close)
         board = Board(client, manager.forgotten)
         stack.push_async_callback(board.close)
@@ -134,7 +137,7 @@ async def work(
         )
         metrics = Metrics()
         blocked = Blocked(settings.data_dir)
-        intake = Intake(inbox, metrics, blocked, live.arrived)
+        intake = Intake(inbox, metrics, blocked, live.arrived, spans)
         offsets, names = Offsets(client), BotNames(client, tenants)
 
         async def alive() -> None:

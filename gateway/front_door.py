@@ -32,8 +32,9 @@ from gateway.metrics import Metrics
 from gateway.queue_gauges import QueueGauges
 from gateway.routes.sse import ABORT, CLOSING
 from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
+from gateway.spans import NO_SPANS, Spans
 from gateway.spending_counters import SpendingCounters
-from gateway.timings import TimingHistograms
+from gateway.timings import TimingHistograms, Timings
 
 if TYPE_CHECKING:
     from gateway.trying import Trying
@@ -77,6 +78,7 @@ async def door(
     clock: Clock = utc_now,
     spool_holds: int = MOST,
     recent: float = RECENT,
+    spans: Spans = NO_SPANS,
 ) -> AsyncIterator[Door]:
     """The ASGI application of `serve`. It loads no platform's SDK as long as the inbox can be reached. `spool_holds`
     messages at the most while it can't; see SafeInbox for `recent`."""
@@ -113,7 +115,9 @@ async def door(
     spent = SpendingCounters(metrics.registry, tenants, client)
     told = BroadcastGauges(metrics.registry, tenants, BroadcastStore(settings.data_dir))
     queue = QueueGauges(metrics.registry, inbox, client, tenants.status)
-    timings = TimingHistograms(metrics.registry, client)
+    own = Timings(spans)
+    own.stores(inbox, manager)
+    timings = TimingHistograms(metrics.registry, client, own)
 
     local = LocalLog()
 
@@ -145,7 +149,7 @@ async def door(
     board = Board(client)
     ring = KeyRing(settings.data_dir)
     blocked = Blocked(settings.data_dir)
-    intake, keys = Intake(safe, metrics, blocked, live.arrived), Keys(admin_key, tenants.all, ring)
+    intake, keys = Intake(safe, metrics, blocked, live.arrived, spans), Keys(admin_key, tenants.all, ring)
     web = WebSide(settings, tenants, client, manager, intake, keys, admin_key, local, clock)
 
     async def measure() -> None:

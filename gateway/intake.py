@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+import msgspec
+
 from config.tenants import Tenant
 from gateway.adapters.base import Received
 from gateway.blocked import Blocked
@@ -12,6 +14,7 @@ from gateway.inbox.base import Policy
 from gateway.kinds import KINDS, NOT_FOR_US, Fate
 from gateway.messages import InboundMessage, Kind
 from gateway.metrics import Metrics
+from gateway.spans import NO_SPANS, Spans
 
 ALBUM_WAITS = 1000  # ms for the next part of an album: nobody says how many there are
 
@@ -26,11 +29,13 @@ class Intake:
         metrics: Metrics,
         blocked: Blocked | None = None,
         arrived: Callable[[Tenant, InboundMessage], None] = lambda tenant, message: None,
+        spans: Spans = NO_SPANS,
     ) -> None:
         self._inbox = inbox
         self._metrics = metrics
         self._blocked = blocked
         self._arrived = arrived
+        self._spans = spans
 
     async def keep(self, tenant: Tenant, channel: str, received: Received) -> None:
         """Safe when it returns. Raises InboxUnavailable when it can be kept nowhere."""
@@ -42,7 +47,10 @@ class Intake:
             self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind=NOT_FOR_US).inc(skipped)
         if not wanted:
             return
-        kept = await self._inbox.put(wanted)
+        with self._spans.whole("receive", tenant=tenant.id, channel=channel, messages=len(wanted)):
+            if here := self._spans.here():
+                wanted = [(msgspec.structs.replace(message, trace=here), policy) for message, policy in wanted]
+            kept = await self._inbox.put(wanted)
         for (message, _), new in zip(wanted, kept, strict=True):
             if new:
                 self._arrived(tenant, message)

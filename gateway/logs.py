@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from logging.handlers import QueueHandler, QueueListener
 from queue import SimpleQueue
@@ -17,7 +18,8 @@ from urllib.parse import quote
 
 import orjson
 
-CONTEXT: Final = ("tenant", "channel", "conversation", "event")  # what a record may carry in `extra=`
+# What a record may carry in `extra=`, and what is added to it of the trace that it belongs to.
+CONTEXT: Final = ("tenant", "channel", "conversation", "event", "trace_id", "span_id")
 MASK: Final = "***"
 _SHORTEST_SECRET = 6  # a shorter one would mask ordinary words, and guards nothing
 _QUIET = {
@@ -67,6 +69,8 @@ def register_secret(value: str | None) -> None:
 class _MaskingQueueHandler(QueueHandler):
     """Formats message, traceback and stack where they arise (the objects may change later), masked, and queues them."""
 
+    ids: Callable[[], Mapping[str, str]] = dict  # of the trace under way here
+
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         queued = logging.makeLogRecord(record.__dict__)
         queued.msg, queued.args = _secrets.mask(_message(record)), None
@@ -77,6 +81,7 @@ class _MaskingQueueHandler(QueueHandler):
         for field in CONTEXT:
             if (value := getattr(record, field, None)) is not None:
                 setattr(queued, field, _secrets.mask(str(value)))
+        queued.__dict__.update(self.ids())
         return queued
 
 
@@ -144,6 +149,10 @@ class Logging:
             logging.getLogger(name).setLevel(max(level, floor))
         self._listener.start()
         atexit.register(self.close)  # also after a crash the last lines are written
+
+    def trace(self, ids: Callable[[], Mapping[str, str]]) -> None:
+        """From now on each line has these."""
+        self._handler.ids = ids
 
     def close(self) -> None:
         if self._open:

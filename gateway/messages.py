@@ -59,6 +59,7 @@ class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     extra: dict[str, Any] = {}  # what the kind needs: sticker keywords, coordinates, file id, postback params
     agent: str = "default"
     conversation_id: str = "main"
+    trace: str = ""  # where its way began: see gateway.spans
 
     @property
     def group(self) -> bool:

@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from gateway.cli import Failed, in_loop
 from gateway.http_limits import GuardedHttp
 from gateway.redis_server import EmbeddedRedis
 from gateway.routes.auth import KEY_FILE, admin_key
+from gateway.spans import NO_SPANS, Spans
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +40,8 @@ LONGEST_RESTART = 15.0  # seconds before a worker that keeps dying is started ag
 
 
 @contextmanager
-def _set_up(host: str | None = None) -> Iterator[Settings]:
-    """Settings, checked, and logging with every secret of theirs masked. `host`: where the HTTP side listens."""
+def _set_up(service: str, host: str | None = None) -> Iterator[tuple[Settings, Spans]]:
+    """Settings, checked, logging with every secret masked, and traces. `host`: where the HTTP side listens."""
     settings = Settings.from_env()
     if host is not None:
         check_exposure(settings, host)
@@ -50,9 +52,29 @@ def _set_up(host: str | None = None) -> Iterator[Settings]:
     for secret in (settings.openrouter_api_key, settings.admin_api_key, password):
         logs.register_secret(secret)
     try:
-        yield settings
+        with _traced(settings, service, logging_) as spans:
+            yield settings, spans
     finally:
         logging_.close()
+
+
+@contextmanager
+def _traced(settings: Settings, service: str, logging_: logs.Logging) -> Iterator[Spans]:
+    """Where a message's time goes, told to the collector at OTEL_EXPORTER_OTLP_ENDPOINT; without one nothing is."""
+    if not settings.otel_exporter_otlp_endpoint:
+        yield NO_SPANS
+        return
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
+        raise Failed("OTEL_EXPORTER_OTLP_ENDPOINT needs OpenTelemetry: pip install 'chat-chat[otel]'")
+    from gateway.tracing import Tracing
+
+    ratio = settings.otel_traces_sampler_arg
+    tracing = Tracing(settings.otel_exporter_otlp_endpoint, ratio, service, version("chat-chat"))
+    logging_.trace(tracing.ids)
+    try:
+        yield tracing
+    finally:
+        tracing.close()
 
 
 @contextmanager
@@ -198,7 +220,7 @@ def _check_port(host: str, port: int) -> None:
 
 def serve_alone(host: str, port: int) -> int:
     _check_port(host, port)
-    with _set_up(host) as settings, use_redis(settings) as (url, server):
+    with _set_up("serve", host) as (settings, spans), use_redis(settings) as (url, server):
         key, made = admin_key(settings.admin_api_key, settings.data_dir)
         logs.register_secret(key)
         if made:
@@ -208,7 +230,7 @@ def serve_alone(host: str, port: int) -> int:
             stop = _stop_on_signals()
             tenants = _tenants(settings)
             watching = [tenants.watch(stop)] + ([server.supervise(stop)] if server else [])
-            async with front_door.door(settings, tenants, url, key) as door, _beside(*watching):
+            async with front_door.door(settings, tenants, url, key, spans=spans) as door, _beside(*watching):
                 return await serve(
                     door, host, port, stop, lambda bound: log.info("serving on http://%s:%d", host, bound)
                 )
@@ -217,7 +239,7 @@ def serve_alone(host: str, port: int) -> int:
 
 
 def work_alone(concurrency: int, parent: int | None) -> int:
-    with _set_up() as settings, use_redis(settings) as (url, server):
+    with _set_up("worker") as (settings, spans), use_redis(settings) as (url, server):
 
         async def main() -> int:
             stop = _stop_on_signals()
@@ -227,7 +249,8 @@ def work_alone(concurrency: int, parent: int | None) -> int:
                 watching.append(server.supervise(stop))
             if parent:
                 watching.append(_watch_parent(parent, stop))
-            async with app.work(settings, tenants, url, concurrency=concurrency) as run, _beside(*watching):
+            working = app.work(settings, tenants, url, concurrency=concurrency, spans=spans)
+            async with working as run, _beside(*watching):
                 await run(stop)
             return 0
 
@@ -247,7 +270,7 @@ async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
 
 def run_all(host: str, port: int, workers: int) -> int:
     _check_port(host, port)
-    with _set_up(host) as settings, use_redis(settings) as (url, server):
+    with _set_up("serve", host) as (settings, spans), use_redis(settings) as (url, server):
         key, made = admin_key(settings.admin_api_key, settings.data_dir)
         logs.register_secret(key)
 
@@ -260,7 +283,7 @@ def run_all(host: str, port: int, workers: int) -> int:
             if server:
                 watching.append(server.supervise(redis_stop))
             try:
-                async with front_door.door(settings, tenants, url, key) as door, _beside(*watching):
+                async with front_door.door(settings, tenants, url, key, spans=spans) as door, _beside(*watching):
                     code = await serve(
                         door,
                         host,

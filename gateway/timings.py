@@ -1,7 +1,8 @@
-"""How long turns, the language model's answers and sends took, over all workers, as histograms of `/metrics`.
+"""How long turns, the language model's answers, sends and calls to stores took, as histograms of `/metrics`.
 
-Counted in the worker's process and written along with its heartbeat into one hash, from which any HTTP side reads: a
-worker has no page of its own, and what it counted outlives it. Labels are tenants, their channels and kinds of outcome.
+Counted in the process and written (a worker's along with its heartbeat) into one hash, from which any HTTP side reads:
+a worker has no page of its own, and what it counted outlives it. Labels are tenants, their channels, stores' calls and
+kinds of outcome.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from prometheus_client import CollectorRegistry
@@ -21,10 +23,15 @@ from redis.exceptions import RedisError
 from config.tenants import Tenant
 from gateway.adapters.base import Call, Sender, Sent
 from gateway.errors import GatewayFault
-from gateway.inbox.base import Claim
+from gateway.inbox.base import Claim, Inbox
 from gateway.messages import Target
+from gateway.spans import NO_SPANS, Spans
 from memory import keys
+from memory.long_term.json_files import JsonFiles
 from processors.llm import ChatModel, ChatRequest, Completion, LLMError
+
+if TYPE_CHECKING:
+    from memory.memory_manager import MemoryManager
 
 KEY = keys.shared("timings")
 KEPT_FOR = 40 * 86_400  # seconds after the last heartbeat
@@ -37,18 +44,26 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "waited_seconds": ("How long a message was ready before a worker took it", ("tenant",)),
     "llm_seconds": ("A call to the language model, by outcome", ("result",)),
     "send_seconds": ("A call to a platform, by outcome", ("platform", "result")),
+    "store_seconds": ("A call to a store, by operation and outcome", ("store", "operation", "result")),
 }  # fmt: skip
+# Redis, long-term memory and transcripts: what a turn waits for, and its calls by name.
+STORE_STEPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+INBOX = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "park", "move")
+SESSIONS = ("load", "save")
+LONGTERM = ("load", "load_shared", "change", "change_shared", "save_events", "rewrite", "compact", "forget")
+TRANSCRIPTS = ("append", "tail", "everything", "find")
 
 
 class Timings:
-    """A worker's."""
+    """A process's, counted and where somebody wants to look, traced."""
 
-    def __init__(self) -> None:
+    def __init__(self, spans: Spans = NO_SPANS) -> None:
+        self._spans = spans
         self._counts: Counter[tuple[str, tuple[str, ...], int]] = Counter()
         self._sums: defaultdict[tuple[str, tuple[str, ...]], float] = defaultdict(float)
 
     def took(self, name: str, seconds: float, *labels: str) -> None:
-        self._counts[name, labels, bisect_left(STEPS, seconds)] += 1
+        self._counts[name, labels, bisect_left(_steps(name), seconds)] += 1
         self._sums[name, labels] += seconds
 
     def into(self, pipe: Any) -> Callable[[], None]:
@@ -78,8 +93,11 @@ class Timings:
             first = claim.messages[0]
             self.took("waited_seconds", claim.waited, first.tenant)
             began, result = time.monotonic(), "failed"
+            told = {"tries": claim.attempts, "messages": len(claim.messages), "waited": claim.waited}
+            begun = [message.trace for message in claim.messages]
             try:
-                await handle(claim)
+                with self._spans.whole("turn", begun, tenant=first.tenant, channel=first.channel, **told):
+                    await handle(claim)
                 result = "done"
             finally:
                 tries = "first" if claim.attempts == 1 else "again"
@@ -93,6 +111,34 @@ class Timings:
     def senders(self, senders: Mapping[str, Sender]) -> dict[str, Sender]:
         return {name: _timed(sender, self) for name, sender in senders.items()}
 
+    def stores(self, inbox: Inbox, manager: MemoryManager) -> None:
+        """From now on their calls are timed."""
+        longterm = "files" if isinstance(manager.longterm, JsonFiles) else "postgres"
+        self._store("redis", inbox, INBOX)
+        self._store("redis", manager.sessions, SESSIONS, "session_")
+        self._store(longterm, manager.longterm, LONGTERM)
+        self._store(longterm, manager.transcripts, TRANSCRIPTS, "said_")
+
+    def _store(self, store: str, of: object, operations: Iterable[str], prefix: str = "") -> None:
+        for name in operations:
+            setattr(of, name, self._timed_call(store, prefix + name, getattr(of, name)))
+
+    def _timed_call(self, store: str, operation: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+        async def timed(*given: Any, **named: Any) -> Any:
+            began, result = time.monotonic(), "failed"
+            try:
+                with self.part(f"{store} {operation}"):
+                    found = await call(*given, **named)
+                result = "ok"
+                return found
+            finally:
+                self.took("store_seconds", time.monotonic() - began, store, operation, result)
+
+        return timed
+
+    def part(self, name: str) -> AbstractContextManager[None]:
+        return self._spans.part(name)
+
 
 class _TimedModel:
     def __init__(self, model: ChatModel, timings: Timings) -> None:
@@ -102,7 +148,8 @@ class _TimedModel:
     async def complete(self, request: ChatRequest) -> Completion:
         began, result = time.monotonic(), "broken off"
         try:
-            completion = await self._model.complete(request)
+            with self._timings.part("model"):
+                completion = await self._model.complete(request)
             result = "ok"
             return completion
         except LLMError as error:
@@ -114,10 +161,11 @@ class _TimedModel:
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
         began, result = time.monotonic(), "broken off"
         try:
-            async for piece in self._model.stream(request):
-                if isinstance(piece, Completion):
-                    result = "ok"
-                yield piece
+            with self._timings.part("model"):
+                async for piece in self._model.stream(request):
+                    if isinstance(piece, Completion):
+                        result = "ok"
+                    yield piece
         except LLMError as error:
             result = type(error).__name__
             raise
@@ -132,7 +180,8 @@ def _timed(sender: Sender, timings: Timings) -> Sender:
     async def timed(tenant: Tenant, target: Target, call: Call) -> Sent:
         began, result = time.monotonic(), "broken off"
         try:
-            sent = await send(tenant, target, call)
+            with timings.part(f"send {sender.platform}"):
+                sent = await send(tenant, target, call)
             result = "ok"
             return sent
         except GatewayFault as error:
@@ -145,20 +194,28 @@ def _timed(sender: Sender, timings: Timings) -> Sender:
     return sender
 
 
-class TimingHistograms:
-    """Registered with an HTTP side's metrics; reads what all workers counted."""
+def _steps(name: str) -> tuple[float, ...]:
+    return STORE_STEPS if name == "store_seconds" else STEPS
 
-    def __init__(self, registry: CollectorRegistry, client: Redis) -> None:
+
+class TimingHistograms:
+    """Registered with an HTTP side's metrics; reads what all counted, after what this process did (`own`) was added."""
+
+    def __init__(self, registry: CollectorRegistry, client: Redis, own: Timings | None = None) -> None:
         self._redis = client
+        self._own = own or Timings()
         self._found: dict[tuple[str, tuple[str, ...]], dict[int, float]] = {}
         registry.register(self)
 
     async def measure(self) -> None:
         """Where Redis can't tell, what it told last stays."""
         found: dict[tuple[str, tuple[str, ...]], dict[int, float]] = {}
+        pipe: Any = self._redis.pipeline(transaction=False)
+        uncounted = self._own.into(pipe)
         try:
-            counted: Any = await self._redis.hgetall(KEY)
+            counted: Any = (await pipe.hgetall(KEY).execute())[-1]
         except (RedisError, OSError):
+            uncounted()
             return
         for field, number in counted.items():
             name, step, *labels = orjson.loads(field)
@@ -171,7 +228,7 @@ class TimingHistograms:
             for (of, values), steps in self._found.items():
                 if of == name and len(values) == len(labels):
                     total, buckets = 0.0, []
-                    for at, step in enumerate((*map(str, STEPS), "+Inf")):
+                    for at, step in enumerate((*map(str, _steps(name)), "+Inf")):
                         total += steps.get(at, 0.0)
                         buckets.append((step, total))
                     family.add_metric(values, buckets, steps.get(SUM, 0.0))

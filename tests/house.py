@@ -24,6 +24,7 @@ from gateway.inbox.redis import INDEX, RedisInbox
 from gateway.inbox.spool import MOST
 from gateway.patience import Times
 from gateway.processes import serve
+from gateway.spans import NO_SPANS, Spans
 from tests.standins.line import LineStandIn
 from tests.standins.line_model import LineChannel
 from tests.standins.openrouter import OpenRouterStandIn
@@ -141,6 +142,7 @@ async def house(
     probe_every: float = 0.0,
     spool_holds: int = MOST,
     recent: float = RECENT,
+    spans: Spans = NO_SPANS,
     **settings: Any,
 ) -> AsyncIterator[House]:
     folder = tmp_path / "config" / "tenants"
@@ -175,10 +177,16 @@ async def house(
         stop = asyncio.Event()
         bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         door = await stack.enter_async_context(
-            front_door.door(given, loaded, redis_url, ADMIN_KEY, spool_holds=spool_holds, recent=recent, clock=clock)
+            front_door.door(
+                *(given, loaded, redis_url, ADMIN_KEY),
+                spool_holds=spool_holds,
+                recent=recent,
+                clock=clock,
+                spans=spans,
+            )
         )
         run = await stack.enter_async_context(
-            app.work(given, loaded, redis_url, times=times, probe_every=probe_every, clock=clock)
+            app.work(given, loaded, redis_url, times=times, probe_every=probe_every, clock=clock, spans=spans)
         )
         serving = asyncio.create_task(serve(door, "127.0.0.1", 0, stop, bound.set_result))
         working = asyncio.create_task(run(stop))

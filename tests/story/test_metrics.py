@@ -29,7 +29,10 @@ async def test_a_turn_is_seen_and_every_name_that_is_asked_for_is_there(tmp_path
             async with http.get(f"{home.url}/metrics") as answer:
                 return await answer.text()
 
-        seen = await home.until(page, lambda text: "chatchat_turn_seconds_count{" in text, patience=60)
+        def told(text: str) -> bool:
+            return "chatchat_turn_seconds_count{" in text and 'operation="said_append"' in text
+
+        seen = await home.until(page, told, patience=60)
         page_of = {line.split(" ")[0]: float(line.split(" ")[-1]) for line in seen.splitlines() if line[0] != "#"}
         turn = 'channel="line-main",result="done",tenant="shop",tries="first"'
         assert page_of[f"chatchat_turn_seconds_count{{{turn}}}"] == 1
@@ -37,6 +40,9 @@ async def test_a_turn_is_seen_and_every_name_that_is_asked_for_is_there(tmp_path
         assert page_of['chatchat_send_seconds_count{platform="line",result="ok"}'] == 1
         assert page_of['chatchat_llm_seconds_count{result="ok"}'] >= 1
         assert page_of['chatchat_waited_seconds_count{tenant="shop"}'] == 1
+        stores = 'operation="{}",result="ok",store="{}"'
+        for operation, store in (("put", "redis"), ("finish", "redis"), ("load", "files"), ("said_append", "files")):
+            assert page_of[f"chatchat_store_seconds_count{{{stores.format(operation, store)}}}"] >= 1
         assert page_of['chatchat_tenant_files{state="ok"}'] == 1
         assert (page_of["chatchat_workers"], page_of["chatchat_dead_letters"]) == (1, 0)
         assert page_of["chatchat_oldest_ready_seconds"] == 0

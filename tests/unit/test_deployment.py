@@ -20,6 +20,7 @@ EXAMPLES = {  # settings whose default is "unset": the file shows an example
     "PUBLIC_URL",
     "ADMIN_API_KEY",
     "LOG_FORMAT",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
 }
 
 

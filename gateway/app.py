@@ -152,7 +152,9 @@ async def work(
 
         async def poll_bot(tenant: Tenant, channel: str, stop: asyncio.Event) -> None:
             async def handle(messages: Sequence[InboundMessage]) -> None:
-                await intake.keep(tenant, channel, Received(tuple(messages)))
+                # It goes on while the rest of the tenant's file changes.
+                now = tenants.get(tenant.id) or tenant
+                await intake.keep(now, channel, Received(tuple(messages)))
 
             receiver = TelegramReceiver(names.of)
             count = partial(intake.count, tenant, channel)

@@ -61,7 +61,8 @@ class _Running:
 
 
 class Pollers:
-    """`poll(tenant, channel, stop)` polls one bot until `stop` is set."""
+    """`poll(tenant, channel, stop)` polls one bot until `stop` is set, or its channel changes: what else changes in the
+    tenant's file does not touch it."""
 
     def __init__(self, client: Redis, tenants: Tenants, poll: Poll) -> None:
         self._redis = client
@@ -80,7 +81,8 @@ class Pollers:
                     if isinstance(channel, TelegramChannel) and channel.mode == "polling"
                 }
                 for key, running in list(self._running.items()):
-                    if wanted.get(key) is not running.tenant or running.task.done() or not await self._keep(running):
+                    changed = not _same_bot(wanted.get(key), running.tenant, key[1])
+                    if changed or running.task.done() or not await self._keep(running):
                         await self._end(key)
                 for key, tenant in wanted.items():
                     if key not in self._running and self._not_before.get(key, 0.0) <= time.monotonic():
@@ -124,3 +126,7 @@ class Pollers:
             await running.lock.release()
         except (LockError, RedisError, OSError):
             log.info("lease of the poller was gone", extra={"tenant": key[0], "channel": key[1]})
+
+
+def _same_bot(wanted: Tenant | None, polled: Tenant, channel: str) -> bool:
+    return wanted is not None and wanted.channels[channel] == polled.channels[channel]

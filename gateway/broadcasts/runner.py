@@ -43,7 +43,7 @@ UNDER_WAY = 20  # recipients of a shop at once: its customers' own messages wait
 LEASE = 30.0  # seconds until another worker goes on
 AGAIN = 60.0  # seconds after which the inbox is asked again for who is under way
 LOST_AFTER = 48 * 3600.0  # seconds; within 72 hours the inbox knows a message again, so until then nothing is doubled
-FOLLOW_UPS_EVERY = 600.0  # seconds
+FOLLOW_UPS_EVERY = timedelta(minutes=10)
 LATE = timedelta(days=7)  # a follow-up whose day was longer ago is not sent: a new rule is not for the past
 AT_ONCE = timedelta(days=1)  # after an event in which they still talk about it
 KEPT_FOR = timedelta(days=180)  # of who got what is over
@@ -76,7 +76,7 @@ class Runner:
         self._manager = manager
         self._clock = clock
         self._asked_again: dict[str, float] = {}  # by tenant, monotonic
-        self._followed_up: dict[str, float] = {}
+        self._followed_up: dict[str, datetime] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
         lock = self._redis.lock(keys.shared("lock", "broadcasts"), timeout=LEASE, blocking=False, thread_local=False)
@@ -211,13 +211,13 @@ class Runner:
 
     async def _follow_up(self, tenant: Tenant, now: datetime) -> None:
         last = self._followed_up.get(tenant.id)
-        if last is not None and time.monotonic() - last < FOLLOW_UPS_EVERY:
+        if last is not None and now - last < FOLLOW_UPS_EVERY:
             return
         await asyncio.to_thread(self._store.prune, tenant.id, now - KEPT_FOR)
         if not quiet(tenant, now):
             for name, rule in tenant.broadcasts.follow_ups.items():
                 await self.take_up(tenant, name, rule, now)
-        self._followed_up[tenant.id] = time.monotonic()
+        self._followed_up[tenant.id] = now
 
     async def take_up(self, tenant: Tenant, name: str, rule: FollowUp, now: datetime) -> int:
         """Whose day it is for this rule; how many are new."""

@@ -107,15 +107,15 @@ async def test_a_talk_in_hand_ends_with_the_settings_it_began_with(tmp_path: Pat
         await watching
 
 
-async def test_only_the_bot_of_the_shop_that_changed_is_polled_anew(
+async def test_only_a_bot_that_changed_itself_is_polled_anew(
     tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pollers, "LEASE", 300.0)  # a busy machine loses none
     folder = tmp_path / "tenants"
     folder.mkdir()
 
-    def write(name: str, shown: str) -> None:
-        bot = {"platform": "telegram", "bot_token": f"1000:{name}", "mode": "polling"}
+    def write(name: str, shown: str, token: str = "") -> None:
+        bot = {"platform": "telegram", "bot_token": f"1000:{name}{token}", "mode": "polling"}
         (folder / f"{name}.yaml").write_text(yaml.safe_dump({"name": shown, "channels": {"bot": bot}}))
 
     for name in names():
@@ -138,13 +138,14 @@ async def test_only_the_bot_of_the_shop_that_changed_is_polled_anew(
     async with asyncio.timeout(60):
         while len(begun) < MANY:
             await asyncio.sleep(0.02)
-        write("shop-03", "Renamed")
+        write("shop-03", "Another bot", "-new")
+        write("shop-04", "What the bot does not look at")
         (folder / "shop-05.yaml").unlink()
         (folder / "shop-07.yaml").write_text("name: [broken\n")
         tenants.load()
         while len(begun) < MANY + 1 or len(ended) < 2:
             await asyncio.sleep(0.02)
-    assert (begun[MANY:], sorted(ended)) == ([("shop-03", "Renamed")], ["shop-03", "shop-05"])
+    assert (begun[MANY:], sorted(ended)) == ([("shop-03", "Another bot")], ["shop-03", "shop-05"])
     stop.set()
     await polling
     await client.aclose()

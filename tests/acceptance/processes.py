@@ -27,10 +27,13 @@ import redis.asyncio as aioredis
 import yaml
 from redis.exceptions import RedisError
 
+from config.settings import Settings
 from gateway.app import ALIVE
+from gateway.assembly import inbox_client
 from gateway.inbox.base import Depth
-from gateway.inbox.redis import RedisInbox
+from gateway.inbox.opening import inbox_of
 from gateway.redis_server import find_binary
+from memory.redis_client import connect, is_cluster
 from tests.house import LINE_SECRET, LINE_TOKEN, LLM_KEY, TELEGRAM_SECRET, TELEGRAM_TOKEN, shop
 from tests.standins.line_model import sign
 
@@ -224,11 +227,11 @@ class Stage:
     async def take_part(self, workers: Sequence[Running], seconds: float) -> None:
         """Until each of the workers has had a heartbeat."""
         assert self.redis_url is not None
-        async with aioredis.Redis.from_url(self.redis_url, decode_responses=True) as client:
+        async with connect(self.redis_url) as client:
 
             async def all_beat() -> bool:
                 assert not [one for one in workers if one.ended], workers[0].said[-2000:]
-                names = await client.zrange(ALIVE, 0, -1)
+                names = [name.decode() for name in await client.zrange(ALIVE, 0, -1)]
                 return all(any(f"-{one.pid}-" in name for name in names) for one in workers)
 
             await until(all_beat, seconds)
@@ -302,7 +305,8 @@ class Stage:
     async def depth(self) -> Depth:
         """What waits in the inbox and what is in hand."""
         assert self.redis_url is not None
-        inbox = RedisInbox(aioredis.Redis.from_url(self.redis_url), "test")
+        settings = Settings(redis_cluster=is_cluster(self.redis_url))
+        inbox = inbox_of(settings, inbox_client(settings, self.redis_url), "test")
         try:
             return await inbox.depth()
         finally:

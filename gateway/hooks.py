@@ -99,7 +99,7 @@ class Hooks:
             await self._history.after(exchange)
         except MemoryFault as error:
             log.error("not written: %s", error, extra={"tenant": exchange.ref.tenant})
-        if exchange.id in self._told:
+        if not self._others or exchange.id in self._told:
             return
         self._told[exchange.id] = None
         while len(self._told) > _KNOWN:

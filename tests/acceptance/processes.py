@@ -28,11 +28,14 @@ import yaml
 from redis.exceptions import RedisError
 
 from config.settings import Settings
+from config.settings import Settings
 from gateway.app import ALIVE
+from gateway.assembly import inbox_client
 from gateway.assembly import inbox_client
 from gateway.inbox.base import Depth
 from gateway.inbox.opening import inbox_of
 from gateway.redis_server import find_binary
+from memory.redis_client import connect, is_cluster
 from memory.redis_client import connect, is_cluster
 from tests.house import LINE_SECRET, LINE_TOKEN, LLM_KEY, TELEGRAM_SECRET, TELEGRAM_TOKEN, shop
 from tests.standins.line_model import sign
@@ -221,7 +224,7 @@ class Stage:
     async def worker(self, **env: str) -> Running:
         """`chat-chat worker`, once it takes part."""
         running = await self.start("worker", **env)
-        await self.take_part([running], 60.0)
+        await self.take_part([running], 180.0)
         return running
 
     async def take_part(self, workers: Sequence[Running], seconds: float) -> None:

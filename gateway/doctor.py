@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 from redis.exceptions import RedisError
@@ -18,6 +17,7 @@ from config.tenants import LineChannel, TelegramChannel, Tenant, Tenants
 from gateway import assembly
 from gateway.adapters.line_tokens import LineTokens
 from gateway.channel_states import ChannelStates
+from gateway.doctor_redis import topology
 from gateway.errors import ChannelBroken, SendFault
 from gateway.ledger import Ledger
 from gateway.processes import use_redis
@@ -54,16 +54,14 @@ async def _redis(settings: Settings) -> Finding:
     with use_redis(settings) as (url, _):
         client = assembly.inbox_client(settings, url)
         try:
-            await client.ping()
-            setting: Any = await client.config_get("appendonly")
-            kept = "yes" in str(setting)
+            told, wrong = await topology(settings, client)
         except (RedisError, OSError) as error:
             return Finding(False, f"{kind} does not answer ({type(error).__name__})", "start it, or correct REDIS_URL")
         finally:
             await client.aclose()
-    if not kept:
-        return Finding(False, f"{kind} keeps nothing over a restart", "set `appendonly yes` in its configuration")
-    return Finding(True, f"{kind} answers and keeps what it acknowledges")
+    if wrong:
+        return Finding(False, f"{kind}, {told}", "; ".join(wrong))
+    return Finding(True, f"{kind} answers and keeps what it acknowledges", told)
 
 
 async def _longterm(settings: Settings) -> list[Finding]:

@@ -16,6 +16,7 @@ from gateway.inbox.base import Inbox
 from memory import keys
 
 ALIVE = keys.shared("workers")
+_SHARD = ("shard", "state")
 ALIVE_FOR = 30.0  # seconds since its last heartbeat
 
 
@@ -35,6 +36,10 @@ class QueueGauges:
         self._up = gauge("redis_up", "1 while Redis answers; else the other figures from there are the last ones")
         self._waiting = gauge("conversations", "Conversations that wait or are in hand, by state", "state")
         self._oldest = gauge("oldest_ready_seconds", "How long the oldest ready conversation has been waiting")
+        self._shard_waiting = gauge(
+            "shard_conversations", "As conversations, by the shard that they are marked in", *_SHARD
+        )
+        self._shard_oldest = gauge("shard_oldest_ready_seconds", "As oldest_ready_seconds, by shard", "shard")
         self._dead = gauge("dead_letters", "Messages that could not be handled")
         self._workers = gauge("workers", "Workers that gave a sign of life lately")
         self._files = gauge("tenant_files", "Tenants' files, by state", "state")
@@ -53,5 +58,11 @@ class QueueGauges:
         for state, number in (("ready", depth.ready), ("due", depth.due), ("leased", depth.leased)):
             self._waiting.labels(state).set(number)
         self._oldest.set(depth.oldest)
+        self._shard_waiting.clear()  # there may be fewer of them now
+        self._shard_oldest.clear()
+        for shard, part in enumerate(depth.parts or (depth,)):
+            for state, number in (("ready", part.ready), ("due", part.due), ("leased", part.leased)):
+                self._shard_waiting.labels(str(shard), state).set(number)
+            self._shard_oldest.labels(str(shard)).set(part.oldest)
         self._dead.set(depth.dead)
         self._workers.set(alive)

@@ -25,11 +25,14 @@ CLUSTER = ("redis+cluster", "rediss+cluster")
 SENTINEL = ("redis+sentinel", "rediss+sentinel")
 
 
-def connect(url: str, *, cluster: bool = False, retries: int = 2) -> aioredis.Redis:
+def connect(
+    url: str, *, cluster: bool = False, retries: int = 2, alone: tuple[str, int] | None = None
+) -> aioredis.Redis:
     """A client for `redis://`, `rediss://`, `unix://`, `redis+sentinel://host:26379,host:26379/name` or
     `redis+cluster://host:6379,host:6379` (with TLS: `rediss+…`); nothing is sent yet. Answers are bytes.
 
-    A cluster's client is of another class with the same calls. Raises ValueError for a URL of another form.
+    A cluster's client is of another class with the same calls; `alone`: of the one node at that host and port. Raises
+    ValueError for a URL of another form.
     """
     options: dict[str, Any] = {
         "decode_responses": False,
@@ -41,6 +44,9 @@ def connect(url: str, *, cluster: bool = False, retries: int = 2) -> aioredis.Re
         options["socket_keepalive"] = True
     # Two more tries: enough for a connection that the server closed while idle, not enough to hold up an answer.
     retry = Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.2), retries)
+    if alone is not None:
+        _, given = _several(url, 6379)
+        return _Plain(host=alone[0], port=alone[1], retry=retry, **options, **given)
     if cluster or scheme in CLUSTER:
         hosts, given = _several(url, 6379)
         nodes = [ClusterNode(host, port) for host, port in hosts]
@@ -55,6 +61,10 @@ def connect(url: str, *, cluster: bool = False, retries: int = 2) -> aioredis.Re
 def is_cluster(url: str) -> bool:
     """Whether the URL alone says so."""
     return urlsplit(url).scheme in CLUSTER
+
+
+def is_sentinels(url: str) -> bool:
+    return urlsplit(url).scheme in SENTINEL
 
 
 class _Script(AsyncScript):

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, field, replace
 
 from gateway.inbox.base import Claim, Inbox, conversation_of
 from gateway.outbox import ClaimLost
 from memory import keys
-from memory.canonical import canonical
+from memory.canonical import resolved_with_shared
 from memory.errors import LongTermUnavailable
 from memory.memory_manager import MemoryManager
+from memory.models import LongTermMemory
+
+_HOLDS = 1.0  # seconds
+
+Known = tuple[LongTermMemory | None, LongTermMemory | None]  # of the person, of the tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The claim as that of whom it belongs to, and what the look at the files told of them."""
+
+    claim: Claim
+    _known: Known | None = None
+    _at: float = field(default_factory=time.monotonic)
+
+    @property
+    def known(self) -> Known | None:
+        """None: it has to be read, as nobody looked or that was too long ago."""
+        return self._known if time.monotonic() - self._at < _HOLDS else None
 
 
 class Homes:
@@ -20,21 +40,21 @@ class Homes:
         self._inbox = inbox
         self._manager = manager
 
-    async def settled(self, claim: Claim) -> Claim | None:
-        """The claim as that of whom it belongs to; None: it was moved to another conversation, and nothing is to be
-        done here. Raises ClaimLost, MemoryFault."""
+    async def settled(self, claim: Claim) -> Settled | None:
+        """None: it was moved to another conversation, and nothing is to be done here. Raises ClaimLost, MemoryFault."""
         own = conversation_of(claim.messages[0])
         if claim.messages[0].group:
-            return claim
+            return Settled(claim)
         here = keys.session_user(claim.conversation) or own.user
         try:
-            home = own._replace(user=await canonical(self._manager.longterm, own.tenant, own.user))
+            user, *known = await resolved_with_shared(self._manager.longterm, own.tenant, own.user)
         except LongTermUnavailable:  # it stays where it is
-            return _of(claim, here)
+            return Settled(_of(claim, here))
+        home = own._replace(user=user)
         if keys.session(home) == claim.conversation:
-            return _of(claim, home.user)
+            return Settled(_of(claim, user), (known[0], known[1]))
         if claim.outbox or claim.carried:  # what was begun here ends here
-            return _of(claim, here)
+            return Settled(_of(claim, here))
         if keys.session(own) == claim.conversation:
             await self._manager.join(own, home)
         if not await self._inbox.move(claim, keys.session(home)):

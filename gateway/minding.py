@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gateway.homes import Known
 from gateway.moment import Moment
 from gateway.responder import access_of
 from gateway.tools import MemoryTools
@@ -66,14 +67,14 @@ class Minding:
         self._manager = manager
         self._later: set[asyncio.Task[None]] = set()
 
-    async def of(self, moment: Moment, words: str, meant: str, source: str) -> Minded:
+    async def of(self, moment: Moment, words: str, meant: str, source: str, read: Known | None = None) -> Minded:
         """Facts that hold and have not faded, what of earlier sessions fits the message, and the procedures whose
-        trigger does. `meant`: the message without the need of those before it. Without long-term memory nothing of it:
-        the turn goes on."""
+        trigger does. `meant`: the message without the need of those before it; `read`: what was read a moment ago.
+        Without long-term memory nothing of it: the turn goes on."""
         ref = moment.ref
         try:
             seen = await self._manager.knowledge.seen_by(
-                ref.tenant, ref.user, agent=ref.agent, session=moment.session.facts
+                ref.tenant, ref.user, agent=ref.agent, session=moment.session.facts, known=read
             )
         except MemoryFault as error:
             log.error("answering without long-term memory: %s", error, extra={"tenant": moment.tenant.id})

@@ -23,7 +23,7 @@ from gateway.channel_states import ChannelStates
 from gateway.ending import Ending
 from gateway.errors import InboxUnavailable, SendFault, UnknownTenant
 from gateway.events import Events
-from gateway.homes import Homes
+from gateway.homes import Homes, Settled
 from gateway.hooks import Exchange, History, Hooks
 from gateway.inbox.base import Claim, Inbox, event_of
 from gateway.inbox.spool import BEGUN
@@ -139,10 +139,11 @@ class Turn:
         at_home = await self._homes.settled(claim)
         if at_home is None:
             return
-        claim = at_home
+        claim = at_home.claim
         now = self._clock()
         remembers = self._enable_memory and agent.conversation_memory
         messages, amended = await self._events.prepare(tenant, claim, remembers)
+        home = Settled(claim) if amended else at_home
         stored = await self._stored(claim, amended) if remembers else None
         session = await self._openings.open_session(claim.ref, stored, now)
         language = self._language(tenant, messages, session)
@@ -169,11 +170,8 @@ class Turn:
                     outbox = await self._apologise(claim, moment, outbox)
             else:
                 if outbox.thinking:
-                    answer = (
-                        done.answer
-                        if done
-                        else await self._patience.during(claim, moment, outbox, partial(self._answer, attaching, rides))
-                    )
+                    thinks = partial(self._answer, home, attaching, rides)
+                    answer = done.answer if done else await self._patience.during(claim, moment, outbox, thinks)
                     if answer is not None and remembers and not off_record:
                         answer = await self._notices.before(moment, answer)
                     outbox = self._patience.pack(moment, outbox, personal(moment, answer or Answer("")))
@@ -285,7 +283,7 @@ class Turn:
         access = access_of(moment.tenant, moment.agent)
         return await self._media.attach(moment.tenant, moment.agent, moment.ref, moment.messages, access)
 
-    async def _answer(self, attaching: Attaching, rides: asyncio.Task[bool], moment: Moment) -> Answer:
+    async def _answer(self, home: Settled, attaching: Attaching, rides: asyncio.Task[bool], moment: Moment) -> Answer:
         tenant, last = moment.tenant, moment.last
         if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
             return Answer(text("stale", moment.language))
@@ -294,7 +292,7 @@ class Turn:
         words = asked = record.words(messages)
         if self._enable_memory and moment.agent.conversation_memory:
             asked = await self._responder.standalone(moment, words)
-            minded = await self._minding.of(moment, words, asked, event_of(moment.messages[0]))
+            minded = await self._minding.of(moment, words, asked, event_of(moment.messages[0]), home.known)
         turns = budget(size_of(moment.agent)).turns(tenant.memory.max_turns)
         asking = _exchange(moment, words, history=2 * turns, memory=minded.memory)
         known = await self._hooks.before(asking, minded.context())

@@ -23,6 +23,16 @@ async def resolved(longterm: LongTerm, tenant: str, user: str) -> tuple[str, Lon
     return user, memory
 
 
+async def resolved_with_shared(
+    longterm: LongTerm, tenant: str, user: str
+) -> tuple[str, LongTermMemory | None, LongTermMemory | None]:
+    """`resolved`, and what belongs to the tenant. Raises LongTermUnavailable."""
+    memory, shared = await longterm.load_with_shared(tenant, user)
+    if memory is not None and memory.person is not None and memory.person.merged_into is not None:
+        user, memory = await resolved(longterm, tenant, memory.person.merged_into)
+    return user, memory, shared
+
+
 async def canonical(longterm: LongTerm, tenant: str, user: str) -> str:
     return (await resolved(longterm, tenant, user))[0]
 
@@ -38,6 +48,7 @@ async def change_theirs(
     """LongTerm.change of who stands for this id at that moment: what is said while two ids become one is not written to
     the one that nobody looks at any more. `decide` is called once; not at all where the person was forgotten after
     `since`, when what is to be written was said."""
+    whose = user
     for _ in range(_HOPS):
         left: list[str] = []
 
@@ -49,9 +60,10 @@ async def change_theirs(
                 return Changes()
             return decide(memory)
 
-        await longterm.change(tenant, await canonical(longterm, tenant, user), still)
+        await longterm.change(tenant, whose, still)
         if not left:
             return
+        whose = left[-1]
     raise LongTermUnavailable("the person's ids are being merged all the time")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from memory import decay, facts, person, procedures, search
-from memory.canonical import canonical, change_theirs, resolved
+from memory.canonical import canonical, change_theirs, resolved, resolved_with_shared
 from memory.episodes import Episode, Feedback
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact, Merged, Scope
@@ -59,13 +58,20 @@ class Knowledge:
         """Who stands for this id now: itself, or whom it was merged into."""
         return await canonical(self._longterm, tenant, user)
 
-    async def seen_by(self, tenant: str, user: str, *, agent: str = "default", session: Sequence[Fact] = ()) -> Seen:
-        (_, memory), shared = await asyncio.gather(
-            resolved(self._longterm, tenant, user), self._longterm.load_shared(tenant)
-        )
+    async def seen_by(
+        self,
+        tenant: str,
+        user: str,
+        *,
+        agent: str = "default",
+        session: Sequence[Fact] = (),
+        known: tuple[LongTermMemory | None, LongTermMemory | None] | None = None,
+    ) -> Seen:
+        """`known`: what LongTerm.load_with_shared gave a moment ago of who stands for the user."""
+        memory, shared = known or (await resolved_with_shared(self._longterm, tenant, user))[1:]
         theirs = [one for one in shared.facts if one.scope is not Scope.AGENT or one.agent == agent] if shared else []
-        known = [*session, *(memory.facts if memory else ()), *theirs]
-        return Seen(known, memory, shared.procedures if shared else [])
+        found = [*session, *(memory.facts if memory else ()), *theirs]
+        return Seen(found, memory, shared.procedures if shared else [])
 
     async def remember(
         self, tenant: str, user: str, fact: Fact, *, overwrite: bool = True, reassert: bool = True

@@ -92,6 +92,10 @@ class LongTerm(Protocol):
         """What belongs to the tenant itself: facts of the scopes `agent` and `global`, procedures. `user_id` is ""."""
         ...
 
+    async def load_with_shared(self, tenant: str, user: str) -> tuple[LongTermMemory | None, LongTermMemory | None]:
+        """What `load` and `load_shared` give, in one step: every turn wants both."""
+        ...
+
     async def change_shared(self, tenant: str, decide: Callable[[LongTermMemory], Changes]) -> None:
         """`change` for what belongs to the tenant itself."""
         ...

@@ -65,6 +65,10 @@ class JsonFiles:
     async def load_shared(self, tenant: str) -> LongTermMemory | None:
         return await asyncio.to_thread(self._files.load, tenant, _THE_TENANT)
 
+    async def load_with_shared(self, tenant: str, user: str) -> tuple[LongTermMemory | None, LongTermMemory | None]:
+        self._check(tenant, user)
+        return await asyncio.to_thread(lambda: (self.read(tenant, user), self.read(tenant, _THE_TENANT)))
+
     async def change(self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]) -> None:
         self._check(tenant, user)
         await self._lanes.add(tenant, user, deciding(user, self._clock(), decide))

@@ -73,6 +73,10 @@ class PostgresLongTerm:
     async def load_shared(self, tenant: str) -> LongTermMemory | None:
         return await self._load(tenant, _THE_TENANT)
 
+    async def load_with_shared(self, tenant: str, user: str) -> tuple[LongTermMemory | None, LongTermMemory | None]:
+        _check(tenant, user)
+        return await asyncio.gather(self._load(tenant, user), self._load(tenant, _THE_TENANT))
+
     async def save_events(
         self,
         tenant: str,

@@ -68,6 +68,7 @@ class Settings:
     log_level: str = "INFO"
     log_format: LogFormat = "json"
     shutdown_grace: float = 25.0  # seconds from SIGTERM to the exit
+    alive_file: Path | None = None  # a worker touches it every few seconds, for whoever watches over it
     otel_exporter_otlp_endpoint: str | None = field(default=None, repr=False)  # None: nothing is traced
     otel_traces_sampler_arg: float = 0.1  # the share of messages that are traced
     variables: Mapping[str, str] = field(
@@ -120,6 +121,7 @@ class Settings:
             log_level=read("LOG_LEVEL", _level, d.log_level),
             log_format=read("LOG_FORMAT", _log_format, "console" if sys.stderr.isatty() else "json"),
             shutdown_grace=read("SHUTDOWN_GRACE", _number(0, 3600), d.shutdown_grace),
+            alive_file=read("ALIVE_FILE", _path, d.alive_file),
             otel_exporter_otlp_endpoint=read("OTEL_EXPORTER_OTLP_ENDPOINT", web_address, d.otel_exporter_otlp_endpoint),
             otel_traces_sampler_arg=read("OTEL_TRACES_SAMPLER_ARG", _number(0, 1), d.otel_traces_sampler_arg),
             variables=variables,

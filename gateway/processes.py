@@ -35,6 +35,7 @@ from gateway.spans import NO_SPANS, Spans
 log = logging.getLogger(__name__)
 
 CLEANUP_EVERY = 60.0  # seconds
+ALIVE_EVERY = 5.0  # seconds between signs of life for a supervisor
 PARENT_EVERY = 1.0  # seconds between looks whether the parent still lives
 LONGEST_RESTART = 15.0  # seconds before a worker that keeps dying is started again
 
@@ -249,12 +250,21 @@ def work_alone(concurrency: int, parent: int | None) -> int:
                 watching.append(server.supervise(stop))
             if parent:
                 watching.append(_watch_parent(parent, stop))
+            if settings.alive_file:
+                watching.append(_touch(settings.alive_file))
             working = app.work(settings, tenants, url, concurrency=concurrency, spans=spans)
             async with working as run, _beside(*watching):
                 await run(stop)
             return 0
 
         return in_loop(main())
+
+
+async def _touch(path: Path) -> None:
+    """As long as this process gets on with its work."""
+    while True:
+        await asyncio.to_thread(path.touch)
+        await asyncio.sleep(ALIVE_EVERY)
 
 
 async def _watch_parent(parent: int, stop: asyncio.Event) -> None:

@@ -21,6 +21,7 @@ EXAMPLES = {  # settings whose default is "unset": the file shows an example
     "ADMIN_API_KEY",
     "LOG_FORMAT",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "ALIVE_FILE",
 }
 
 
@@ -52,7 +53,7 @@ def test_the_example_environment_shows_the_defaults() -> None:
 @pytest.mark.parametrize("name", sorted(EXAMPLES - {"OPENROUTER_API_KEY", "ADMIN_API_KEY"}))
 def test_the_other_examples_are_allowed(name: str) -> None:
     changed = Settings.from_env({name: env_example()[name]}, dotenv=None)
-    assert getattr(changed, name.lower()) == env_example()[name]
+    assert str(getattr(changed, name.lower())) == env_example()[name]
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "requirements-postgres.txt", "requirements-test.txt"])
@@ -96,6 +97,23 @@ def test_the_database_is_a_profile_whose_tables_are_there_before_anybody_uses_th
     assert services["migrate"]["command"] == ["chat-chat", "migrate"]
     assert services["migrate"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
     assert services["migrate"]["restart"] == "no"
+
+
+def test_services_are_bounded_hold_no_privileges_and_are_looked_at() -> None:
+    for name, one in compose()["services"].items():
+        assert set(one["deploy"]["resources"]["limits"]) == {"cpus", "memory"}, name
+        assert one["security_opt"] == ["no-new-privileges:true"]
+        if name not in ("postgres", "migrate"):
+            assert (one["cap_drop"], one["read_only"]) == (["ALL"], True)
+    worker = compose()["services"]["worker"]
+    # Any number of it may run: nothing of it is taken on the host.
+    assert {"ports", "container_name"} & worker.keys() == set()
+    assert worker["environment"]["ALIVE_FILE"] in worker["healthcheck"]["test"][1]
+
+
+def test_a_worker_is_given_the_time_it_takes_to_end() -> None:
+    seconds = int(compose()["services"]["worker"]["stop_grace_period"].removesuffix("s"))
+    assert seconds >= Settings().shutdown_grace + 5
 
 
 def test_the_composed_redis_keeps_what_it_acknowledged() -> None:

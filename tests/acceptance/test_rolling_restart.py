@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from memory.transcripts import Transcripts
+from memory.transcripts import TranscriptFiles
 from tests.acceptance.processes import RedisServer, Running, line_event, stage, until
 from tests.house import shop
 
@@ -62,7 +62,7 @@ async def test_a_rolling_restart_under_load_loses_nothing_and_keeps_the_order(
         stop.set()
         await writing
         await s.quiet(120)
-        transcripts = Transcripts(s.data / "transcripts")
+        transcripts = TranscriptFiles(s.data / "transcripts")
         for who, said in written.items():
             kept = await transcripts.everything("shop", f"line:{who}")
             assert [one["message"] for one in kept if one["role"] == "user"] == said

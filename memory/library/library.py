@@ -90,6 +90,8 @@ class Library:
     async def find(self, tenant: str, question: str, limit: int = 4) -> list[Found]:
         """The passages that fit, best first; also what is only about the same, for a model that reads it."""
         shelf = await self._shelf(tenant)
+        if not shelf.entries:
+            return []
         hits = await self._finder.find(tenant, OWNER, shelf.entries, question, limit, view="passages", around=True)
         return [Found(shelf.passages[hit.id][1], shelf.passages[hit.id][0], hit.score) for hit in hits]
 
@@ -126,7 +128,7 @@ class Library:
     async def watch(self, tenants: Callable[[], Iterable[str]], stop: asyncio.Event) -> None:
         """Follows the files of all tenants, and makes vectors ahead, until `stop` is set."""
         while not stop.is_set():
-            for tenant in tenants():
+            for tenant in await self._touched(list(tenants())):
                 if await self._look(tenant):
                     try:
                         await self._finder.fill(tenant, OWNER, self._shelves[tenant].entries)
@@ -146,9 +148,33 @@ class Library:
         if self._folder is None:
             return _Shelf()
         shelf = self._shelves.get(tenant)
-        if shelf is None or time.monotonic() - shelf.looked >= LOOK_EVERY:
+        # Twice: where `watch` follows the files, no question has to look as well.
+        if shelf is None or time.monotonic() - shelf.looked >= 2 * LOOK_EVERY:
             await asyncio.wait({self._look_once(tenant)}, timeout=_PATIENCE)
         return self._shelves.get(tenant) or _Shelf()
+
+    async def _touched(self, tenants: Sequence[str]) -> list[str]:
+        """Those whose files have to be looked at: one step in a thread for all of them, as most have changed nothing or
+        have no files. Of the others it is noted that they were looked at."""
+        folder, shelves = self._folder, self._shelves
+        if folder is None:
+            return []
+
+        def look() -> set[str]:
+            out = set()
+            for tenant in tenants:
+                held = shelves.get(tenant)
+                with suppress(OSError):
+                    if held and not held.waiting and stamps(keys.knowledge_dir(folder, tenant)) == held.seen:
+                        continue
+                out.add(tenant)
+            return out
+
+        touched, now = await asyncio.to_thread(look), time.monotonic()
+        for tenant in tenants:
+            if tenant not in touched and (held := shelves.get(tenant)):
+                held.looked = now
+        return [tenant for tenant in tenants if tenant in touched]
 
     async def _look(self, tenant: str) -> bool:
         return await asyncio.shield(self._look_once(tenant))

@@ -114,6 +114,7 @@ class Tenants:
         self._directory = settings.config_dir / "tenants"
         self._entries: dict[Path, _Entry] = {}
         self._serving: dict[str, Tenant] = {}
+        self._tokens: dict[str, tuple[str, str]] = {}  # of those: tenant and channel of each
         self._callbacks: list[Callback] = []
         self._directory_failed = False
 
@@ -269,24 +270,26 @@ class Tenants:
 
     def _shared_tokens(self, tenant: Tenant, reading: Reading) -> tuple[Mistake, ...]:
         """Two tenants on one token would answer each other's customers: the one that serves already stays."""
-        mine = tokens(tenant)
-        for other in self._serving.values():
-            for token, channel in tokens(other).items() if other.id != tenant.id else ():
-                if token in mine:
-                    what = f"has the same token as channel {channel} of tenant {other.id}"
-                    remedy = "give each tenant its own channel, or remove it from one of the two"
-                    assert reading.document is not None
-                    return (reading.document.mistake(("channels", mine[token]), what, remedy, at_key=True),)
+        for token, channel in tokens(tenant).items():
+            other, theirs = self._tokens.get(token, (tenant.id, ""))
+            if other != tenant.id:
+                what = f"has the same token as channel {theirs} of tenant {other}"
+                remedy = "give each tenant its own channel, or remove it from one of the two"
+                assert reading.document is not None
+                return (reading.document.mistake(("channels", channel), what, remedy, at_key=True),)
         return ()
 
     def _serve(self, tenant_id: str, new: Tenant | None) -> None:
         old = self._serving.get(tenant_id)
         if new == old:
             return
+        for token in tokens(old) if old else ():
+            self._tokens.pop(token, None)
         if new is None:
             del self._serving[tenant_id]
         else:
             self._serving[tenant_id] = new
+            self._tokens |= {token: (tenant_id, channel) for token, channel in tokens(new).items()}
         for callback in self._callbacks:
             callback(tenant_id, old, new)
 

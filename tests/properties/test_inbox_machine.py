@@ -23,6 +23,7 @@ from gateway.messages import InboundMessage
 from memory.redis_client import connect
 
 CLOCK = "test:clock"
+SLOTS = ("0", *(f"sm:{tenant}:line:{user}" for tenant in ("shop", "other") for user in ("U1", "U2")))
 START = 1_800_000_000_000
 LEASE = 10.0
 
@@ -30,7 +31,9 @@ LEASE = 10.0
 def clocked(sources: dict[str, str]) -> dict[str, str]:
     """The real scripts with the test's clock."""
     real = "local t = redis.call('TIME')\n  return t[1] * 1000 + math.floor(t[2] / 1000)"
-    return {name: text.replace(real, f"return tonumber(redis.call('GET', '{CLOCK}'))") for name, text in sources.items()}
+    return {
+        name: text.replace(real, f"return tonumber(redis.call('GET', '{CLOCK}'))") for name, text in sources.items()
+    }
 
 
 class ClockedInbox(RedisInbox):
@@ -92,7 +95,8 @@ class InboxMachine(RuleBasedStateMachine):
             self.loop.close()
 
     def _set_clock(self) -> None:
-        self.loop.run_until_complete(self.client.set(CLOCK, self.now, ex=3600))
+        for slot in SLOTS if self.inbox is ClockedSpread else SLOTS[:1]:
+            self.loop.run_until_complete(self.client.set(f"{CLOCK}:{{{slot}}}", self.now, ex=3600))
 
     def both(self, worker: int, call: str, *real: Any, model: tuple[Any, ...] | None = None) -> Any:
         """The same call on both; what each answered."""
@@ -259,9 +263,14 @@ def _rev(session: bytes | None) -> int:
     return int(session.split(b":")[1].rstrip(b"}")) if session else 0
 
 
-@pytest.mark.parametrize(("inbox", "examples"), [(ClockedInbox, 60), (ClockedSpread, 12)])
-def test_the_scripts_do_what_the_model_does(redis_url: str, inbox: type[RedisInbox], examples: int) -> None:
-    machine = type("Machine", (InboxMachine,), {"url": redis_url, "inbox": inbox})
+@pytest.mark.parametrize(
+    ("inbox", "server", "examples"),
+    [(ClockedInbox, "redis_url", 60), (ClockedSpread, "redis_url", 8), (ClockedSpread, "cluster_url", 3)],
+)
+def test_the_scripts_do_what_the_model_does(
+    request: pytest.FixtureRequest, inbox: type[RedisInbox], server: str, examples: int
+) -> None:
+    machine = type("Machine", (InboxMachine,), {"url": request.getfixturevalue(server), "inbox": inbox})
     case = machine.TestCase
     case.settings = settings(
         max_examples=examples, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)

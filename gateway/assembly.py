@@ -126,8 +126,8 @@ def memory_of(
     config = memory_config(settings, redis_url)
     model = OpenRouter(on_usage=spending.used if spending else None)
 
-    limited = kept_to_limits(model, budgets or Budgets(None, tenants.get, prices_of(settings), clock))
-    asked = shielded(limited, tenants)
+    budgets = budgets or Budgets(None, tenants.get, prices_of(settings), clock)
+    asked = shielded(kept_to_limits(model, budgets), tenants)
 
     def model_of(tenant_id: str) -> tuple[ChatModel, Access]:
         from gateway.responder import access_of  # when a session ends; the HTTP side never does
@@ -142,7 +142,7 @@ def memory_of(
         rules=rules_of(tenants, config),
         read_session=reader(model_of),
         model=model,
-        embeddings=Meanings(settings, tenants),
+        embeddings=Meanings(settings, tenants, budgets, spending.used if spending else None),
         listed=canned_answers(tenants),
         changed=changed,
         clock=clock,
@@ -276,6 +276,7 @@ def turn_of(
     from gateway.linking import Linking
     from gateway.media import Media
     from gateway.members import Members
+    from gateway.metered import MeteredHearing
     from gateway.names import Names
     from gateway.patience import Presses, Times
     from gateway.per_tenant import PerTenant
@@ -289,7 +290,6 @@ def turn_of(
     from gateway.takeover import Takeover
     from gateway.turn import Turn
     from processors.event_processor import EventProcessor
-    from processors.hearing import Hearing
     from processors.models import EventType
     from processors.openrouter import OpenRouter
 
@@ -318,7 +318,8 @@ def turn_of(
     members = Members(client, line.member) if client and isinstance(line, LineSender) else None
     letters = DeadLetters(client, inbox) if client else None
     events = Events(manager, processors, reach, members, letters)
-    hearing, data = Hearing(), settings.data_dir
+    data = settings.data_dir
+    hearing = MeteredHearing(budgets, spending.used if spending else None)
     fetchers = fetchers_of(settings, senders)
     stack.push_async_callback(hearing.close)
     for fetcher in fetchers.values():

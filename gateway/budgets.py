@@ -3,7 +3,7 @@
 Each call of a tenant that has a limit is asked for before it is made, in one step for all workers, with what it is
 likely to take; what it took is settled afterwards. So calls under way count, and what a worker took along when it died
 counts as spent. Without Redis nobody knows what is left: then such a tenant's model is not asked. Speech and vectors
-are not counted.
+that are asked of an endpoint count as well (`gateway/metered.py`).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Standing:
 
 
 @dataclass(slots=True)
-class _Hold:
+class Hold:
     """What was set aside for one call, and what its answers took."""
 
     tenant: str
@@ -121,19 +121,22 @@ class Budgets:
         tenant = self._tenant_of(access.tenant)
         return tenant if tenant is not None and access.api_key and _limited(tenant.llm) else None
 
-    async def reserve(self, request: ChatRequest) -> _Hold | None:
+    async def reserve(self, request: ChatRequest) -> Hold | None:
         """None: the tenant has no limits. Raises LLMOverBudget; LLMUnavailable where nobody knows what is left."""
-        access = request.access
+        if self.limits(request.access) is None:  # nor is its size of interest
+            return None
+        return await self.set_aside(request.access, _size(request), request.max_tokens or _ANSWER)
+
+    async def set_aside(self, access: Access, prompt: int, answer: int = 0, seconds: float = 0.0) -> Hold | None:
+        """`reserve` of a call that takes these tokens, or seconds of sound."""
         tenant = self.limits(access)
         if tenant is None:
             return None
-        prompt, answer = _size(request), request.max_tokens or _ANSWER
         price = self._prices.of(access.model) or DEAR
         local = self._clock().astimezone(ZoneInfo(tenant.timezone))
         month, day = f"{local:%Y-%m}", f"{local:%d}"
-        hold = _Hold(
-            tenant.id, _key(tenant.id, month), day, round(price.of(prompt, answer) * NANO), prompt + answer, access
-        )
+        nano = round(price.of(prompt, answer, seconds=seconds) * NANO)
+        hold = Hold(tenant.id, _key(tenant.id, month), day, nano, prompt + answer, access)
         if self._script is None:
             raise LLMUnavailable("nobody knows what is left of the budget")
         limits = [-1 if limit is None else round(limit) for limit in _whole(tenant.llm)]
@@ -149,7 +152,7 @@ class Budgets:
             await self._tell(tenant, hold.key, over.decode(), span, month if span == "month" else f"{month}-{day}")
         raise LLMOverBudget(f"the limit of the {span} is reached")
 
-    def settle(self, hold: _Hold, *, failed: bool) -> None:
+    def settle(self, hold: Hold, *, failed: bool) -> None:
         """Mends what was set aside, beside whatever comes next. What failed before anything came cost nothing, as far
         as anybody can tell."""
         nano = tokens = 0
@@ -159,7 +162,7 @@ class Budgets:
             if cost is None:
                 log.warning("no price is known: its calls cost nothing in the budget", extra={"model": model})
             nano += round((cost or 0.0) * NANO)
-        if tokens == 0 and (hold.begun or not failed):
+        if tokens == nano == 0 and (hold.begun or not failed):
             return  # it was answered, and nobody says what it took: the guess stands
         task = asyncio.create_task(self._add(hold, nano - hold.nano, tokens - hold.tokens))
         self._settling.add(task)
@@ -179,7 +182,7 @@ class Budgets:
         if self._settling:
             await asyncio.wait(self._settling, timeout=1.0)
 
-    async def _add(self, hold: _Hold, nano: int, tokens: int) -> None:
+    async def _add(self, hold: Hold, nano: int, tokens: int) -> None:
         pipe = self._redis.pipeline(transaction=True)
         for name in ("usd", f"usd:{hold.day}"):
             pipe.hincrby(hold.key, name, nano)

@@ -107,7 +107,8 @@ async def door(
     inbox = inbox_of(settings, client, "serve")
     live = Live(client)
     live.begin()
-    manager = memory_of(settings, tenants, redis_url, changed=live.remembered, clock=clock)
+    budgets = Budgets(client, tenants.get, prices_of(settings), clock)
+    manager = memory_of(settings, tenants, redis_url, budgets=budgets, changed=live.remembered, clock=clock)
     metrics = Metrics()
     names, states = BotNames(client, tenants), ChannelStates(client)
     bot_ids, ledger = BotIds(client, tenants), Ledger(client, clock=clock)
@@ -200,7 +201,7 @@ async def door(
             events.router(keys, manager),
             audit.router(keys, audit_log),
             broadcasts.router(keys, desk),
-            shop.router(keys, StaffTasks(client, clock), Budgets(client, tenants.get, prices_of(settings), clock)),
+            shop.router(keys, StaffTasks(client, clock), budgets),
             admin.router(
                 admin_key=admin_key,
                 keys=keys,
@@ -234,4 +235,5 @@ async def door(
         await fallback.close()
         await asyncio.gather(*beside)
         await manager.close()
+        await budgets.close()
         await inbox.close()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from config.settings import Settings
 from config.tenants import Tenants
-from processors.embeddings import LOCAL, LOCAL_E5, NONE, Embeddings, make
+from gateway.budgets import Budgets
+from gateway.metered import MeteredEmbeddings, Used
+from processors.embeddings import LOCAL, LOCAL_E5, NONE, Embeddings, RemoteEmbeddings, make
 from processors.llm import Access
 from processors.pii import Kind
 from processors.shielded import MaskedEmbeddings
@@ -13,13 +15,17 @@ _Place = tuple[str, str, str | None]  # model, address, key
 
 
 class Meanings:
-    """One object a model and place, shared by the tenants that use it."""
+    """One object a model and place, shared by the tenants that use it; with `budgets` each pays for its own."""
 
-    def __init__(self, settings: Settings, tenants: Tenants) -> None:
+    def __init__(
+        self, settings: Settings, tenants: Tenants, budgets: Budgets | None = None, used: Used | None = None
+    ) -> None:
         self._settings = settings
         self._tenants = tenants
+        self._budgets = budgets
+        self._used = used
         self._made: dict[_Place, Embeddings | None] = {}
-        self._masked: dict[tuple[_Place, tuple[Kind, ...]], Embeddings] = {}
+        self._theirs: dict[tuple[str, _Place, tuple[Kind, ...]], Embeddings] = {}
 
     def of(self, tenant_id: str) -> Embeddings | None:
         """None: by words alone. A key goes only where it belongs: to the address it was given with."""
@@ -37,9 +43,17 @@ class Meanings:
         if place not in self._made:
             self._made[place] = make(name, Access(key, base or Access(None).base_url))
         made = self._made[place]
-        if made is None or not made.remote or tenant is None or not (kinds := tenant.privacy.withhold):
+        if not isinstance(made, RemoteEmbeddings) or tenant is None:
             return made
-        return self._masked.setdefault((place, kinds), MaskedEmbeddings(made, kinds))
+        kinds = tenant.privacy.withhold
+        mine = (tenant_id, place, kinds)
+        if mine not in self._theirs:
+            theirs: Embeddings = made
+            if self._budgets is not None:
+                account = Access(key, base or Access(None).base_url, name, tenant=tenant_id, purpose="embed")
+                theirs = MeteredEmbeddings(made, account, self._budgets, self._used)
+            self._theirs[mine] = MaskedEmbeddings(theirs, kinds) if kinds else theirs
+        return self._theirs[mine]
 
     async def close(self) -> None:
         for one in self._made.values():

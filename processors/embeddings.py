@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import aiohttp
 
-from processors.llm import Access, LLMUnavailable
+from processors.llm import Access, LLMUnavailable, Usage, usage_of
 from processors.normalise import normalise, safe
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,9 @@ NONE, LOCAL, LOCAL_E5 = "none", "local", "local-e5"
 _PART = 64  # texts of one request, or of one stretch in the thread
 _TIMEOUT = aiohttp.ClientTimeout(total=20, connect=3)
 _QUESTION = 1.5  # seconds that a customer's answer waits for the vector of their question
+
+
+Took = Callable[[str, Usage], None]  # a model, and what an answer of it took
 
 
 class Embeddings(Protocol):
@@ -97,19 +100,20 @@ class RemoteEmbeddings:
         self._question_timeout = question_timeout
         self._session: aiohttp.ClientSession | None = None
 
-    async def encode(self, texts: Sequence[str], *, question: bool = False) -> Any:
+    async def encode(self, texts: Sequence[str], *, question: bool = False, took: Took | None = None) -> Any:
+        """`took` hears what each answer took, as far as the endpoint tells."""
         import numpy as np
 
         parts = [texts[at : at + _PART] for at in range(0, len(texts), _PART)]
         try:
             async with asyncio.timeout(self._question_timeout if question else None):
-                rows = [row for part in parts for row in await self._asked(part)]
+                rows = [row for part in parts for row in await self._asked(part, took)]
             out: Any = np.asarray(rows, np.float32).reshape(len(texts), -1)
         except (TimeoutError, aiohttp.ClientError, ValueError, TypeError, KeyError, IndexError) as error:
             raise LLMUnavailable(f"no vectors from {self._model}: {type(error).__name__}") from None
         return out / np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-9)
 
-    async def _asked(self, texts: Sequence[str]) -> list[Any]:
+    async def _asked(self, texts: Sequence[str], took: Took | None) -> list[Any]:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=_TIMEOUT)
         body = {"model": self._model, "input": [_cleaned(text) for text in texts]}
@@ -119,6 +123,8 @@ class RemoteEmbeddings:
             if response.status != 200:
                 raise ValueError(f"status {response.status}")
             answer = await response.json(content_type=None)
+        if took is not None and (usage := usage_of(answer)) is not None:
+            took(self._model, usage)
         found = sorted(answer["data"], key=lambda one: one["index"])
         if len(found) != len(texts):
             raise ValueError("not a vector a text")

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import aiohttp
 
-from processors.llm import Access
+from processors.llm import Access, Usage, usage_of
 
 log = logging.getLogger(__name__)
 
 _TIMEOUT = aiohttp.ClientTimeout(total=20, connect=5)
 _LONGEST = 10_000  # characters of a recording's words
+
+
+_BYTES, _TOKENS = 2000, 10  # of a second of speech: rather few bytes, as voice messages have them
+
+
+def seconds_of(data: bytes) -> float:
+    """How long a recording is, rather too long: what LINE and Telegram send has more bytes a second."""
+    return len(data) / _BYTES
+
+
+def tokens_of(data: bytes) -> int:
+    """What a recording is counted as where nobody tells."""
+    return round(seconds_of(data) * _TOKENS)
 
 
 class Hearing:
@@ -21,7 +35,9 @@ class Hearing:
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None
 
-    async def words(self, data: bytes, suffix: str, model: str, access: Access) -> str | None:
+    async def words(
+        self, data: bytes, suffix: str, model: str, access: Access, *, took: Callable[[str, Usage], None] | None = None
+    ) -> str | None:
         """What is said in a recording; `suffix` tells its type (`ogg`, `m4a`). None where nobody can tell."""
         if not access.api_key:
             return None
@@ -41,6 +57,8 @@ class Hearing:
         except (TimeoutError, aiohttp.ClientError, ValueError) as error:
             log.warning("a recording is not understood: %s", type(error).__name__)
             return None
+        if took is not None:
+            took(model, usage_of(answer) or Usage(prompt_tokens=tokens_of(data), seconds=seconds_of(data)))
         text = answer.get("text") if isinstance(answer, dict) else None
         return text.strip()[:_LONGEST] or None if isinstance(text, str) else None
 

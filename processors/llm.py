@@ -59,17 +59,36 @@ class LLMBadAnswer(LLMError):
         self.text = text
 
 
-PURPOSES = ("answer", "classify", "remember", "rewrite", "route")  # what a language model is asked for
+# What a model is asked for; the last two: vectors, and what is said in recordings.
+PURPOSES = ("answer", "classify", "remember", "rewrite", "route", "embed", "hear")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as reported; `cost` in US dollars, None where the endpoint does not say."""
+    """Tokens as reported; `cost` in US dollars, None where the endpoint does not say. `seconds` of sound, for models
+    that are paid by the minute."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
     cost: float | None = None
+    seconds: float = 0.0
+
+
+def usage_of(answer: Any) -> Usage | None:
+    """What an answer to a request for vectors or for a recording's words says it took; None: it says nothing."""
+    told = answer.get("usage") if isinstance(answer, dict) else None
+    if not isinstance(told, dict):
+        return None
+
+    def number(*names: str) -> float:
+        found: list[Any] = [told.get(name) for name in names]
+        return next((float(one) for one in found if type(one) in (int, float) and 0 <= one < 1e12), 0.0)
+
+    cost = number("cost") if type(told.get("cost")) in (int, float) else None
+    prompt, completion = int(number("prompt_tokens", "input_tokens")), int(number("output_tokens"))
+    seconds = number("seconds", "input_seconds")
+    return Usage(prompt or round(seconds * 10), completion, cost=cost, seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)

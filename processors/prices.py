@@ -25,13 +25,16 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars a token."""
+    """US dollars a token, or a minute of sound."""
 
-    input: float
-    output: float
+    input: float = 0.0
+    output: float = 0.0
     cached: float | None = None  # None: as `input`
+    minute: float | None = None  # None: it is paid by tokens
 
-    def of(self, prompt: int, completion: int, cached: int = 0) -> float:
+    def of(self, prompt: int, completion: int, cached: int = 0, seconds: float = 0.0) -> float:
+        if self.minute is not None:
+            return self.minute * seconds / 60
         cheap = self.input if self.cached is None else self.cached
         return (prompt - cached) * self.input + cached * cheap + completion * self.output
 
@@ -62,8 +65,8 @@ class Prices:
         """US dollars; None: neither the endpoint nor the list tells."""
         if usage.cost is not None:
             return usage.cost
-        price = self.of(model)
-        return price.of(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) if price else None
+        price, took = self.of(model), usage
+        return price.of(took.prompt_tokens, took.completion_tokens, took.cached_tokens, took.seconds) if price else None
 
     def _look(self) -> None:
         now = self._clock()
@@ -98,12 +101,14 @@ def read(text: str) -> dict[str, Price]:
 def _price(name: str, given: Any) -> Price:
     fields = given if isinstance(given, dict) else {}
     wrong = set(fields) - {"input", "output", "cached"} or {"input", "output"} - set(fields)
+    wrong = wrong if set(fields) != {"minute"} else set()
     numbers = [value for value in fields.values() if isinstance(value, int | float) and not isinstance(value, bool)]
     if wrong or len(numbers) != len(fields) or min(numbers) < 0:
         raise ValueError(
-            f"{name}: write {{input: …, output: …}}, US dollars a million tokens, and cached: … if you like"
+            f"{name}: write {{input: …, output: …}}, US dollars a million tokens, and cached: … if you like; or "
+            "{minute: …}, US dollars a minute of sound"
         )
-    return Price(**{field: value / _MILLION for field, value in fields.items()})
+    return Price(**{field: value if field == "minute" else value / _MILLION for field, value in fields.items()})
 
 
 def _names(model: str) -> list[str]:

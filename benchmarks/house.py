@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 
 from benchmarks import shop_talk
 from benchmarks.load import KNOWN, Door, answered_at
-from benchmarks.processes import Process, cpu_seconds, free_port, wait_for_port
+from benchmarks.processes import Process, cpu_seconds, free_port, stop_all, wait_for_port
 from benchmarks.standin import StandIn
 from gateway.redis_server import EmbeddedRedis
 from memory import keys
@@ -48,7 +48,7 @@ class House:
     def start(self, name: str, command: list[str], **env: str) -> Process:
         """A process with the product's settings for this house."""
         process = Process(name, command, {**self.settings(), **env}, self.folder / f"{name}.log")
-        self.stack.callback(process.stop)
+        self.stack.callback(lambda: stop_all(self.processes.values()))
         self.processes[name] = process
         return process
 

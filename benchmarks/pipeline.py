@@ -1,4 +1,4 @@
-"""What a message costs, from the webhook to the platform: `python -m benchmarks.pipeline [--seconds N] [--quick]`.
+"""What a message costs, from the webhook to the platform: `python -m benchmarks [--seconds N] [--quick]`.
 
 Everything runs on loopback: the real processes, an embedded Redis-compatible server, a stand-in for the platforms and
 the language model. Beside the product, in the same run: a bare endpoint of the same HTTP server, a bare Redis round
@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import redis_cost, shop_talk, starting, table
+from benchmarks import picture, redis_cost, shop_talk, starting, table
 from benchmarks.house import House, open_house, seed
 from benchmarks.load import Door, acknowledged, acknowledged_at
 from benchmarks.processes import free_port, in_order, resident_mb, wait_for_port
@@ -122,6 +122,8 @@ def main() -> None:
     path = RESULTS / f"pipeline-{result['at'].replace(':', '')}.json"
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(table.render(result))
+    if rows := result.get("turns"):
+        path.with_suffix(".svg").write_text(picture.drawn(rows, result["at"]), encoding="utf-8")
     print(f"\n{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}")
 
 

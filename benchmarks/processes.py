@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from gateway.cli import in_loop
 
 R = TypeVar("R")
+
+_PR_SET_PDEATHSIG = 1
+_PATIENCE = 10.0  # seconds in which a process that is asked to end may do so
+_LIBC = ctypes.CDLL(None)
 
 _TICK = os.sysconf("SC_CLK_TCK")
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,7 +43,8 @@ def in_order(work: Coroutine[Any, Any, R]) -> R:
 
 
 class Process:
-    """One process of ours with what it writes in a file. `name` is what the table calls it."""
+    """One process of ours with what it writes in a file. `name` is what the table calls it. It ends with the thread
+    that made it, however that ends."""
 
     def __init__(self, name: str, command: list[str], env: Mapping[str, str], log: Path) -> None:
         self.name = name
@@ -52,6 +58,7 @@ class Process:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                preexec_fn=_ends_with_us,
             )
         self.pid = self._process.pid
 
@@ -59,13 +66,33 @@ class Process:
         return self._process.poll() is None
 
     def stop(self) -> None:
+        stop_all([self])
+
+    def ask_to_end(self) -> None:
         if self.alive():
             self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(30)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+
+    def ended(self, patience: float) -> None:
+        """Waits for it; kills it after `patience` seconds."""
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def stop_all(processes: Iterable[Process]) -> None:
+    """All at once: together they take as long as the slowest."""
+    some = list(processes)
+    for process in some:
+        process.ask_to_end()
+    deadline = time.monotonic() + _PATIENCE
+    for process in some:
+        process.ended(max(0.0, deadline - time.monotonic()))
+
+
+def _ends_with_us() -> None:
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def cpu_seconds(pid: int) -> float:

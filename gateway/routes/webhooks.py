@@ -1,6 +1,6 @@
 """The webhooks' door: a plain ASGI application, as it is the one route that every message takes.
 
-verify and parse → what concerns us → kept in the inbox → 200.
+whose turn it is → verify and parse → what concerns us → kept in the inbox → 200.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import orjson
 
 from config.tenants import Tenant
 from gateway.adapters.base import Receiver
+from gateway.admission import Admission
 from gateway.bot_ids import BotIds
 from gateway.channel_states import ChannelStates, Trouble
 from gateway.errors import InboxUnavailable, ReceiveFault
@@ -63,6 +64,7 @@ class Webhooks:
         self._bot_ids = bot_ids
         self._states = states
         self._clock = clock
+        self._admission = Admission()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         parts = scope["path"].strip("/").split("/")
@@ -83,6 +85,7 @@ class Webhooks:
         settings = tenant.channels.get(channel) if tenant else None
         if tenant is None or settings is None or settings.platform != platform:
             raise Refused(404, "No such webhook")
+        await self._admission.admitted(tenant_id)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         body = await _body(headers, receive)
         try:

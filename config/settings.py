@@ -14,6 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from dotenv import dotenv_values
 
+from config.vault import parse_keys
+
 T = TypeVar("T")
 Compression = Literal["none", "gzip", "zstd"]
 LogFormat = Literal["console", "json"]
@@ -23,7 +25,7 @@ _FALSE = frozenset({"0", "false", "no", "n"})
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 MOUNTED = Path("/run/secrets")  # where docker puts secrets
 # What may come from a file as well: the one that NAME_FILE names, else /run/secrets/NAME or /run/secrets/name.
-_SECRET = ("OPENROUTER_API_KEY", "EMBEDDINGS_API_KEY", "ADMIN_API_KEY", "REDIS_URL", "LONGTERM_URL")
+_SECRET = ("OPENROUTER_API_KEY", "EMBEDDINGS_API_KEY", "ADMIN_API_KEY", "REDIS_URL", "LONGTERM_URL", "ENCRYPTION_KEY")
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -46,6 +48,8 @@ class Settings:
     config_dir: Path = Path("config")
     longterm_url: str | None = field(default=None, repr=False)  # None: JSON files
     lm_compression: Compression = "none"
+    encryption_key: tuple[bytes, ...] = field(default=(), repr=False)  # the current one first, older ones after it
+    encrypt_at_rest: bool = True  # where there is a key; a tenant may say otherwise
     openrouter_api_key: str | None = field(default=None, repr=False)  # None: rules and canned replies answer
     openrouter_base_url: str = field(default="https://openrouter.ai/api/v1", repr=False)
     openrouter_model: str = "openai/gpt-4o-mini"
@@ -99,6 +103,8 @@ class Settings:
             config_dir=read("CONFIG_DIR", _path, d.config_dir),
             longterm_url=read("LONGTERM_URL", _longterm_url, d.longterm_url),
             lm_compression=read("LM_COMPRESSION", _compression, d.lm_compression),
+            encryption_key=read("ENCRYPTION_KEY", parse_keys, d.encryption_key),
+            encrypt_at_rest=read("ENCRYPT_AT_REST", _boolean, d.encrypt_at_rest),
             openrouter_api_key=read("OPENROUTER_API_KEY", _key, d.openrouter_api_key),
             openrouter_base_url=read("OPENROUTER_BASE_URL", web_address, d.openrouter_base_url),
             openrouter_model=read("OPENROUTER_MODEL", _word, d.openrouter_model),

@@ -115,6 +115,9 @@ class _Build:
             self._staff(tenant)
             self._twice(tenant)
             self._keywords(tenant)
+            if tenant.privacy.encrypt and not self._settings.encryption_key:
+                remedy = "set ENCRYPTION_KEY to what `chat-chat encryption new-key` prints"
+                self._wrong(("privacy", "encrypt"), "asks for encryption, and there is no key", remedy)
             for loc, what, remedy in (
                 *variables.unknown(tenant),
                 *routing.unknown(tenant),

@@ -233,6 +233,8 @@ class Privacy(_Model):
     """Kept as [phone] and the like: in the history, transcripts, events and facts. The turn itself still knows them."""
     notice: Text | None = None
     """Said once, before the first answer to somebody new: what is kept and why, and how to have it deleted."""
+    encrypt: bool | None = None
+    """Whether what lies on disk is encrypted; it takes ENCRYPTION_KEY. Left out: as ENCRYPT_AT_REST says."""
 
 
 class Staff(_Model):

@@ -186,7 +186,7 @@ async def work(
         )
 
         forget = Forgetting(manager, inbox, client, settings.data_dir)
-        restored = Restored(manager, forget, client, inbox, Spool(settings.data_dir / "spool"))
+        restored = Restored(manager, forget, client, inbox, Spool(settings.data_dir / "spool", vault=manager.vault))
 
         async def run(stop: asyncio.Event) -> None:
             live.begin()
@@ -272,7 +272,7 @@ async def tidy(
     manager = memory_of(settings, tenants, redis_url, budgets=budgets, clock=clock)
     inbox = inbox_of(settings, client, "cleanup")
     try:
-        spool, departed = Spool(settings.data_dir / "spool"), Departed(settings.data_dir)
+        spool, departed = Spool(settings.data_dir / "spool", vault=manager.vault), Departed(settings.data_dir)
         forget = Forgetting(manager, inbox, client, settings.data_dir)
         forgotten = Forgotten(
             manager, Restored(manager, forget, client, inbox, spool), client, ours=settings.redis_url is None

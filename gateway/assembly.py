@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 
 from config.settings import Settings
 from config.tenants import Tenant, Tenants
+from gateway import encryption
 from gateway.adapters.base import Sender
 from gateway.channel_states import ChannelStates
 from gateway.inbox.base import Inbox
@@ -23,6 +24,7 @@ from memory.recall.entry import Entry
 from memory.redis_client import connect
 
 if TYPE_CHECKING:
+    from config.vault import Vault
     from gateway.broadcasts.audience import Audiences
     from gateway.broadcasts.desk import Desk
     from gateway.budgets import Budgets
@@ -64,6 +66,8 @@ def memory_config(settings: Settings, redis_url: str | None) -> MemoryConfig:
         openrouter_base_url=settings.openrouter_base_url,
         embeddings=settings.embeddings,
         knowledge_path=settings.config_dir / "knowledge",
+        encryption_keys=settings.encryption_key,
+        encrypt=settings.encrypt_at_rest,
     )
 
 
@@ -89,9 +93,20 @@ def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRu
             importance_threshold=own.importance_threshold,
             max_events_per_user=own.max_events_per_user,
             event_retention_days=own.event_retention_days,
+            encrypt=config.encrypt if tenant.privacy.encrypt is None else tenant.privacy.encrypt,
         )
 
     return rules
+
+
+def vault_of(settings: Settings, tenants: Tenants) -> Vault:
+    """For files outside the memory; a MemoryManager has the same. Raises SettingsError where it can't open what is
+    there."""
+    from memory.parts import make_vault
+
+    encryption.check(settings)
+    config = memory_config(settings, None)
+    return make_vault(config, rules_of(tenants, config))
 
 
 def shielded(model: ChatModel, tenants: Tenants) -> ChatModel:
@@ -123,6 +138,7 @@ def memory_of(
     from processors.llm import Access
     from processors.openrouter import OpenRouter
 
+    encryption.check(settings)
     config = memory_config(settings, redis_url)
     model = OpenRouter(on_usage=spending.used if spending else None)
 
@@ -305,6 +321,7 @@ def turn_of(
             timezone=tenant.timezone,
             products=tenant.products,
             own=understanding_dir(settings.data_dir / "understanding", tenant.id),
+            safe=manager.vault.of(tenant.id),
             on_understood=partial(spending.understood, tenant.id) if spending else None,
         )
     )

@@ -11,10 +11,11 @@ from pathlib import Path
 import aiohttp
 from redis.exceptions import RedisError
 
-from config.settings import Settings
+from config.settings import Settings, SettingsError
 from config.tenant_files import read_tenant
 from config.tenants import LineChannel, TelegramChannel, Tenant, Tenants
-from gateway import assembly
+from config.vault import key_id
+from gateway import assembly, encryption
 from gateway.adapters.line_tokens import LineTokens
 from gateway.channel_states import ChannelStates
 from gateway.doctor_redis import topology
@@ -37,7 +38,7 @@ class Finding:
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    findings = [await _redis(settings), _folder(settings.data_dir), *await _longterm(settings)]
+    findings = [await _redis(settings), _folder(settings.data_dir), *_encryption(settings), *await _longterm(settings)]
     tenants = Tenants(settings)
     tenants.load()
     findings += _files(settings, tenants) + _secrets(settings, tenants)
@@ -83,6 +84,20 @@ async def _longterm(settings: Settings) -> list[Finding]:
     if trouble:
         return [Finding(False, f"{where} {trouble}")]
     return [Finding(True, f"{where} answers and has the tables of this version")]
+
+
+def _encryption(settings: Settings) -> list[Finding]:
+    try:
+        encryption.check(settings)
+    except SettingsError as error:
+        return [Finding(False, str(error))]
+    if not settings.encryption_key:
+        return []
+    beside = "what Redis holds is its operator's to encrypt"
+    if settings.longterm_url:
+        beside = "what Redis and PostgreSQL hold is their operator's to encrypt"
+    how = "are encrypted" if settings.encrypt_at_rest else "are encrypted for tenants that ask for it"
+    return [Finding(True, f"files with people's words {how}, key {key_id(settings.encryption_key[0])}; {beside}")]
 
 
 def _folder(path: Path) -> Finding:

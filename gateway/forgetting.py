@@ -44,7 +44,7 @@ class Forgetting:
         self._inbox = inbox
         self._redis = client
         self._understanding = data_dir / "understanding"
-        self._spool = Spool(data_dir / "spool")
+        self._spool = Spool(data_dir / "spool", vault=manager.vault)
         self._blocked = Blocked(data_dir)
         self._opted_out = OptedOut(data_dir)
         self._broadcasts = BroadcastStore(data_dir)
@@ -89,12 +89,13 @@ class Forgetting:
 
     def _in_files(self, tenant: str, ids: frozenset[str], goes: Callable[[InboundMessage], bool]) -> Mapping[str, int]:
         folder = understanding_dir(self._understanding, tenant)
+        safe = self._manager.vault.of(tenant)
         blocks = len(ids & self._blocked.of(tenant))
         self._blocked.unblock(tenant, ids)
         self._opted_out.unblock(tenant, ids)
         return {
             "ratings": self._ratings.forget(tenant, ids),
-            "corrections": sum(corrections.forget(folder, one) for one in ids),
+            "corrections": sum(corrections.forget(folder, one, safe) for one in ids),
             "spool_files": self._spool.forget(goes, ids),
             "blocks": blocks,
             "broadcasts": self._broadcasts.forget(tenant, ids),

@@ -129,7 +129,7 @@ async def door(
         return turn_of(settings, tenants, own, minimal, senders, states, stack, {}, clock=clock)
 
     fallback = Fallback(turn_over, settings.shutdown_grace)
-    spool = Spool(settings.data_dir / "spool", spool_holds)
+    spool = Spool(settings.data_dir / "spool", spool_holds, manager.vault)
     safe = SafeInbox(inbox, spool, fallback.take, manager.rejoin, recent=recent)
 
     async def ready() -> dict[str, Any]:

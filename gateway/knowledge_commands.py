@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from config.settings import Settings
 from config.tenants import Tenant, Tenants
 from gateway import sources
+from gateway.assembly import vault_of
 from gateway.cli.common import Failed
 from gateway.memory_commands import manager_of
 from gateway.per_tenant import PerTenant
@@ -46,15 +47,21 @@ async def ask(settings: Settings, tenant: str, question: str) -> list[str]:
 
 def unanswered(settings: Settings, tenant: str) -> list[str]:
     """What nobody could answer, most people first."""
-    found = UnansweredQuestions(settings.data_dir / "unanswered").all(check_tenant(tenant))
+    found = _unanswered(settings).all(check_tenant(tenant))
     return [
         f"{one.id}  {one.times}x  {one.last_at:%Y-%m-%d}  {one.question}{f'  (near: {one.near})' if one.near else ''}"
         for one in found
     ] or ["every question had an answer"]
 
 
+def _unanswered(settings: Settings) -> UnansweredQuestions:
+    tenants = Tenants(settings)
+    tenants.load()
+    return UnansweredQuestions(settings.data_dir / "unanswered", vault_of(settings, tenants))
+
+
 def answered(settings: Settings, tenant: str, ids: Sequence[str]) -> str:
-    gone = UnansweredQuestions(settings.data_dir / "unanswered").drop(check_tenant(tenant), ids)
+    gone = _unanswered(settings).drop(check_tenant(tenant), ids)
     return f"{gone} taken off the list"
 
 

@@ -112,13 +112,15 @@ async def stores(settings: Settings, where: str) -> AsyncIterator[Stores]:
     if not where.startswith("postgresql://"):
         if "://" in where:
             raise Failed(f"{where.partition('://')[0]}:// is not known: give postgresql://… or a folder of JSON files")
+        vault = assembly.vault_of(settings, tenants)
         store = JsonFiles(
             where,
             compression=settings.lm_compression,
             retention=lambda one: rules(one).retention,
             clock=lambda: now,
+            vault=vault,
         )
-        yield store, TranscriptFiles(Path(where).parent / "transcripts")
+        yield store, TranscriptFiles(Path(where).parent / "transcripts", vault=vault)
         return
     from memory.postgres.database import Database
     from memory.postgres.said import PostgresTranscripts

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import aiofiles
 import msgspec
 
 from config.tenants import Agent, Tenant
@@ -82,7 +81,7 @@ class Media:
         for message in messages:
             if message.kind is Kind.IMAGE and FILE in message.extra and len(images) < MOST_SHOWN:
                 found = await self._files.find(ref.tenant, ref.user, event_of(message))
-                if found is not None and (uri := await asyncio.to_thread(_data_uri, found[0])):
+                if found is not None and (uri := await self._data_uri(ref.tenant, found[0])):
                     images.append(uri)
         return images
 
@@ -96,7 +95,7 @@ class Media:
             async with asyncio.timeout(PATIENCE):
                 path, words = await self._had(tenant, ref, message, fetcher)
                 if message.kind is Kind.AUDIO and words is None and agent.hearing:
-                    words = await self._heard(path, agent.hearing, access)
+                    words = await self._heard(tenant.id, path, agent.hearing, access)
         except (MediaFault, TimeoutError) as error:
             reason = error.reason if isinstance(error, MediaFault) else UNREADY
             log.info("media not fetched: %s", reason, extra={"tenant": tenant.id, "channel": message.channel})
@@ -122,27 +121,25 @@ class Media:
             raise MediaFault(NOT_TAKEN)
         return await self._files.save(ref.tenant, ref.user, name, suffix_of(mime), content.data), None
 
-    async def _heard(self, path: Path, model: str, access: Access) -> str | None:
-        async with aiofiles.open(path, "rb") as recording:
-            data = await recording.read()
+    async def _heard(self, tenant: str, path: Path, model: str, access: Access) -> str | None:
+        data = await self._files.read(tenant, path)
         words = await self._hearing.words(data, path.suffix.lstrip("."), model, access)
         if words:
-            await self._files.save_words(path, words)
+            await self._files.save_words(tenant, path, words)
         return words
+
+    async def _data_uri(self, tenant: str, path: Path) -> str | None:
+        """None for one that can't be read, or is larger than a model is shown."""
+        try:
+            data = await self._files.read(tenant, path)
+        except MemoryFault:
+            return None
+        mime = type_of(Kind.IMAGE, data, "", "")
+        if mime is None or len(data) > LARGEST_SHOWN:
+            return None
+        return f"data:{mime};base64,{base64.b64encode(data).decode()}"
 
 
 def _with(message: InboundMessage, more: Mapping[str, Any], words: str | None = None) -> InboundMessage:
     extra = {**message.extra, **more}
     return msgspec.structs.replace(message, extra=extra, text=message.text or words or "")
-
-
-def _data_uri(path: Path) -> str | None:
-    """None for one that is larger than a model is shown."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    mime = type_of(Kind.IMAGE, data, "", "")
-    if mime is None or len(data) > LARGEST_SHOWN:
-        return None
-    return f"data:{mime};base64,{base64.b64encode(data).decode()}"

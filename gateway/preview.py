@@ -64,6 +64,7 @@ class Previews:
                 timezone=tenant.timezone,
                 products=tenant.products,
                 own=understanding_dir(settings.data_dir / "understanding", tenant.id),
+                safe=manager.vault.of(tenant.id),
             )
         )
         self._responder = Responder(OpenRouter(), processors, manager.library)

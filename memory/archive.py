@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from config.vault import PLAIN, Locked, Safe, Vault
 from memory import file_locks, keys
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact
@@ -23,8 +24,9 @@ KEPT_DAYS = 30
 class Archive:
     """`<base>/<tenant>/<user>.jsonl`. Raises LongTermUnavailable where it can't be written or read."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, vault: Vault = PLAIN) -> None:
         self._base = base
+        self._vault = vault
 
     async def add(self, tenant: str, user: str, facts: Sequence[Fact], now: datetime) -> None:
         """On disk when it returns."""
@@ -55,13 +57,14 @@ class Archive:
             return
         try:
             with file_locks.exclusive(path.parent, path.name):
-                known = _lines(path)
+                known = _lines(path, self._vault.of(tenant))
                 ids = {fact.id for fact in facts}
                 oldest = iso(now - timedelta(days=KEPT_DAYS))
                 kept = [one for one in known if one["at"] >= oldest and one["fact"].get("id") not in ids]
                 if not facts and len(kept) == len(known):
                     return
-                _write(path, [*kept, *({"at": iso(now), "fact": plain(fact)} for fact in facts)])
+                added = [{"at": iso(now), "fact": plain(fact)} for fact in facts]
+                _write(path, [*kept, *added], self._vault.of(tenant))
         except OSError as error:
             raise LongTermUnavailable(f"the archive {path} can't be written: {error.strerror or error}") from error
 
@@ -71,10 +74,10 @@ class Archive:
             return 0
         try:
             with file_locks.exclusive(path.parent, path.name):
-                known = _lines(path)
+                known = _lines(path, self._vault.of(tenant))
                 kept = [one for one in known if one["fact"].get("id") not in fact_ids]
                 if len(kept) < len(known):
-                    _write(path, kept)
+                    _write(path, kept, self._vault.of(tenant))
         except OSError as error:
             raise LongTermUnavailable(f"the archive {path} can't be written: {error.strerror or error}") from error
         return len(known) - len(kept)
@@ -82,7 +85,7 @@ class Archive:
     def _load(self, tenant: str, user: str) -> list[Fact]:
         path = self._path(tenant, user)
         try:
-            return [Fact.model_validate(one["fact"]) for one in _lines(path)]
+            return [Fact.model_validate(one["fact"]) for one in _lines(path, self._vault.of(tenant))]
         except OSError as error:
             raise LongTermUnavailable(f"the archive {path} can't be read: {error.strerror or error}") from error
 
@@ -92,7 +95,10 @@ class Archive:
             return 0
         try:
             with file_locks.exclusive(path.parent, path.name):
-                removed = len(_lines(path))
+                try:
+                    removed = len(_lines(path, self._vault.of(tenant)))
+                except Locked:  # to be removed it need not be read
+                    removed = 0
                 path.unlink(missing_ok=True)
                 _beside(path).unlink(missing_ok=True)
         except OSError as error:
@@ -100,18 +106,18 @@ class Archive:
         return removed
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _lines(path: Path, safe: Safe) -> list[dict[str, Any]]:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
         return []
-    return [one for line in raw.splitlines() if (one := _parse(line)) is not None]
+    return [one for line in raw.splitlines() if (one := _parse(line, safe)) is not None]
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def _parse(line: bytes, safe: Safe) -> dict[str, Any] | None:
     """None for a line that holds no archived fact."""
     try:
-        one = orjson.loads(line)
+        one = orjson.loads(safe.open_line(line))
         Fact.model_validate(one["fact"])
         return one if isinstance(one["at"], str) else None
     except (ValueError, TypeError, KeyError):
@@ -123,14 +129,15 @@ def _beside(path: Path) -> Path:
     return path.with_suffix(".tmp")
 
 
-def _write(path: Path, lines: Sequence[object]) -> None:
+def _write(path: Path, lines: Sequence[object], safe: Safe) -> None:
     if not lines:
         path.unlink(missing_ok=True)
         return
+    contents = b"".join(safe.seal_line(dump(line)) + b"\n" for line in lines)
     beside = _beside(path)
     descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(b"".join(dump(line) + b"\n" for line in lines))
+        file.write(contents)
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)

@@ -20,6 +20,7 @@ class MemoryRules(BaseModel):
     importance_threshold: float = Field(default=0.5, ge=0.0, le=1.0)
     max_events_per_user: int = Field(default=1000, ge=1)
     event_retention_days: int = Field(default=365, ge=1)
+    encrypt: bool = True  # what lies on disk, where there is a key
 
     @property
     def retention(self) -> Retention:
@@ -37,7 +38,8 @@ class MemoryConfig(BaseModel):
     PostgreSQL. `transcripts_path` None: `transcripts` beside `lm_base_path`.
     `openrouter_api_key` None: rules classify. `embeddings`: `local` or `local-e5` (where installed), `none`, or a model
     at `openrouter_base_url`. `transcript_retention_days` 0: transcripts are kept. `knowledge_path`: the folder with a
-    folder of files for each tenant; None: there are none.
+    folder of files for each tenant; None: there are none. `encryption_keys`: see `config.vault`; without any nothing is
+    encrypted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,6 +62,8 @@ class MemoryConfig(BaseModel):
     openrouter_base_url: str = "https://openrouter.ai/api/v1"
     embeddings: str = "local"
     knowledge_path: Path | None = None
+    encryption_keys: tuple[bytes, ...] = Field(default=(), repr=False)
+    encrypt: bool = True
 
     @property
     def rules(self) -> MemoryRules:

@@ -15,7 +15,8 @@ from typing import Any
 
 import orjson
 
-from memory import keys
+from config.vault import PLAIN, Vault
+from memory import file_locks, keys
 from memory.errors import LongTermUnavailable
 from memory.keys import ConversationRef
 from memory.surrogates import without_surrogates
@@ -48,8 +49,9 @@ class Conversations:
     Raises LongTermUnavailable where the folder can't be read or written.
     """
 
-    def __init__(self, base: Path | str) -> None:
+    def __init__(self, base: Path | str, vault: Vault = PLAIN) -> None:
         self._base = Path(base)
+        self._vault = vault
         self._known: dict[Path, tuple[tuple[int, int, int], Conversation]] = {}
 
     async def open(self, new: Conversation) -> Conversation:
@@ -112,7 +114,7 @@ class Conversations:
 
     def _rename(self, tenant: str, id_: str, name: str) -> Conversation | None:
         path = keys.conversation_file(self._base, tenant, id_)
-        with _faults(path):
+        with _faults(path), file_locks.exclusive(*keys.shared_lock(self._base, tenant)):
             if (known := self._load(path, tenant)) is None:
                 return None
             renamed = replace(known, name=name)
@@ -133,7 +135,11 @@ class Conversations:
             if goes(one):
                 path = keys.conversation_file(self._base, tenant, one.id)
                 self._known.pop(path, None)
-                with _faults(path), suppress(FileNotFoundError):
+                with (
+                    _faults(path),
+                    suppress(FileNotFoundError),
+                    file_locks.exclusive(*keys.shared_lock(self._base, tenant)),
+                ):
                     path.unlink()
                     removed += 1
         return removed
@@ -145,7 +151,9 @@ class Conversations:
             mark = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
             if (known := self._known.get(path)) and known[0] == mark:
                 return known[1]
-            conversation = _parsed(orjson.loads(path.read_bytes()), tenant, path, stat.st_mtime)
+            conversation = _parsed(
+                orjson.loads(self._vault.of(tenant).open(path.read_bytes())), tenant, path, stat.st_mtime
+            )
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError):
@@ -167,9 +175,10 @@ class Conversations:
             "agent": one.agent,
             "owner": one.owner,
         }
+        contents = self._vault.of(one.tenant).seal(orjson.dumps(record, option=orjson.OPT_INDENT_2))
         descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(orjson.dumps(record, option=orjson.OPT_INDENT_2))
+            file.write(contents)
         os.utime(beside, (one.used_at.timestamp(), one.used_at.timestamp()))
         return beside
 

@@ -161,3 +161,9 @@ def list_file(base: Path, tenant: str) -> Path:
 def audit_file(base: Path, tenant: str, month: str) -> Path:
     """Who did what with whose data; `base` is `DATA_DIR/audit`."""
     return base / check_tenant(tenant) / f"{escape(month)}.jsonl"
+
+
+def shared_lock(base: Path, tenant: str) -> tuple[Path, str]:
+    """For `memory.file_locks`, where one lock does for all of a tenant's files below `base`: beside the area itself,
+    whose folders hold files of people alone."""
+    return base.parent, f"{base.name} {check_tenant(tenant)}"

@@ -6,11 +6,12 @@ import asyncio
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from memory import keys
+from config.vault import PLAIN, Damaged, Vault
+from memory import file_locks, keys
 from memory.errors import LongTermUnavailable
 
 _WORDS = ".words"  # beside a recording: what is said in it
@@ -22,17 +23,22 @@ class MediaFiles:
     Raises LongTermUnavailable where the folder can't be read or written.
     """
 
-    def __init__(self, base: Path | str) -> None:
+    def __init__(self, base: Path | str, vault: Vault = PLAIN) -> None:
         self._base = Path(base)
+        self._vault = vault
 
     async def save(self, tenant: str, user: str, name: str, suffix: str, data: bytes) -> Path:
         """On disk when it returns, whole or not at all."""
         return await asyncio.to_thread(self._save, tenant, user, f"{keys.escape(name)}.{suffix}", data)
 
-    async def save_words(self, path: Path, words: str) -> None:
+    async def read(self, tenant: str, path: Path) -> bytes:
+        """What `save` or `find` gave the path of."""
+        return await asyncio.to_thread(self._read, tenant, path)
+
+    async def save_words(self, tenant: str, path: Path, words: str) -> None:
         """Keeps beside a recording what is said in it."""
         beside = path.name + _WORDS
-        await asyncio.to_thread(self._write, path.with_name(beside), words.encode("utf-8", "replace"))
+        await asyncio.to_thread(self._write, tenant, path.with_name(beside), words.encode("utf-8", "replace"))
 
     async def find(self, tenant: str, user: str, name: str) -> tuple[Path, str | None] | None:
         """The message's file, and the words of a recording that was understood; None: there is none."""
@@ -54,11 +60,19 @@ class MediaFiles:
 
     def _save(self, tenant: str, user: str, file: str, data: bytes) -> Path:
         path = keys.media_dir(self._base, tenant, user) / file
-        self._write(path, data)
+        self._write(tenant, path, data)
         return path
 
-    def _write(self, path: Path, data: bytes) -> None:
+    def _read(self, tenant: str, path: Path) -> bytes:
         with _faults(path):
+            try:
+                return self._vault.of(tenant).open(path.read_bytes())
+            except Damaged as error:
+                raise LongTermUnavailable(f"{path}: {error}: put it back from a backup") from error
+
+    def _write(self, tenant: str, path: Path, data: bytes) -> None:
+        with _faults(path):
+            data = self._vault.of(tenant).seal(data)
             path.parent.mkdir(parents=True, exist_ok=True)
             beside = path.with_name(f".{path.name[-100:]}.{os.getpid()}.tmp")
             beside.touch(0o600)
@@ -73,11 +87,13 @@ class MediaFiles:
             if path is None:
                 return None
             words = path.with_name(path.name + _WORDS)
-            return path, words.read_text("utf-8") if words.exists() else None
+            return path, self._read(tenant, words).decode("utf-8", "replace") if words.exists() else None
 
     def _remove(self, tenant: str, user: str, file: str) -> int:
         folder = keys.media_dir(self._base, tenant, user)
-        with _faults(folder):
+        if not folder.is_dir():
+            return 0
+        with _faults(folder), self._locked(tenant):
             found = [one for one in (folder / Path(file).name, folder / (Path(file).name + _WORDS)) if one.is_file()]
             for one in found:
                 one.unlink()
@@ -85,9 +101,11 @@ class MediaFiles:
 
     def _prune(self, tenant: str, before: datetime) -> int:
         folder = keys.media_dir(self._base, tenant, "any").parent
+        if not folder.is_dir():
+            return 0
         removed = 0
-        with _faults(folder):
-            for person in sorted(folder.iterdir()) if folder.is_dir() else ():
+        with _faults(folder), self._locked(tenant):
+            for person in sorted(folder.iterdir()):
                 for path in list(person.iterdir()):
                     if path.stat().st_mtime < before.timestamp():
                         path.unlink(missing_ok=True)
@@ -98,10 +116,14 @@ class MediaFiles:
         folder = keys.media_dir(self._base, tenant, user)
         if not folder.is_dir():
             return 0
-        with _faults(folder):
+        with _faults(folder), self._locked(tenant):
             count = sum(1 for _ in folder.iterdir())
             shutil.rmtree(folder)
         return count
+
+    def _locked(self, tenant: str) -> AbstractContextManager[None]:
+        """What is removed is not put back by whoever writes the same file anew."""
+        return file_locks.exclusive(*keys.shared_lock(self._base, tenant))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from config.vault import Vault
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import Reader
 from memory.index.notes import Notes
@@ -40,6 +41,10 @@ def make_sessions(config: MemoryConfig) -> Sessions:
     return RedisSessions(client, cluster=cluster, max_conversations=config.max_conversations)
 
 
+def make_vault(config: MemoryConfig, rules: Callable[[str], MemoryRules]) -> Vault:
+    return Vault(config.encryption_keys, lambda tenant: rules(tenant).encrypt)
+
+
 def make_longterm(
     config: MemoryConfig,
     rules: Callable[[str], MemoryRules],
@@ -69,6 +74,7 @@ def make_longterm(
         retention=lambda tenant: rules(tenant).retention,
         clock=clock,
         noted=noted,
+        vault=make_vault(config, rules),
     )
 
 
@@ -93,18 +99,21 @@ def make_catalog(
         retention=lambda tenant: rules(tenant).retention,
         clock=clock,
         cache_entries=0,  # it reads everybody once: that must not drive out whom the turns need
+        vault=make_vault(config, rules),
     )
-    return SqliteCatalog(config.index, source, tidy=tidy)
+    return SqliteCatalog(config.index, source, tidy=tidy, vault=make_vault(config, rules))
 
 
-def make_transcripts(config: MemoryConfig, clock: Clock, longterm: LongTerm | None = None) -> Transcripts:
+def make_transcripts(
+    config: MemoryConfig, rules: Callable[[str], MemoryRules], clock: Clock, longterm: LongTerm | None = None
+) -> Transcripts:
     if config.longterm_url is not None and longterm is not None:
         from memory.postgres.said import PostgresTranscripts
         from memory.postgres.store import PostgresLongTerm
 
         assert isinstance(longterm, PostgresLongTerm)
         return PostgresTranscripts(longterm.database, clock=clock)
-    return TranscriptFiles(config.transcripts, clock=clock)
+    return TranscriptFiles(config.transcripts, clock=clock, vault=make_vault(config, rules))
 
 
 class MadeEmbeddings:

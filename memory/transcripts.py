@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import orjson
 
+from config.vault import PLAIN, Safe, Vault
 from memory import amend, file_locks, keys
 from memory.errors import LongTermUnavailable
 from memory.keys import ConversationRef
@@ -31,9 +32,12 @@ class TranscriptFiles:
     Raises LongTermUnavailable where the folder can't be read or written. `clock` names the month.
     """
 
-    def __init__(self, base: Path | str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self, base: Path | str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC), vault: Vault = PLAIN
+    ) -> None:
         self._base = Path(base)
         self._clock = clock
+        self._vault = vault
 
     async def append(self, ref: ConversationRef, messages: Sequence[Message]) -> None:
         if messages:
@@ -78,7 +82,8 @@ class TranscriptFiles:
     def _append(self, ref: ConversationRef, messages: list[Message]) -> None:
         folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
         now = self._clock()
-        lines = b"".join(
+        safe = self._vault.of(ref.tenant)
+        said = [
             dump(
                 {
                     "agent": keys.agent_name(ref.agent),
@@ -87,10 +92,10 @@ class TranscriptFiles:
                     "timestamp": message.get("timestamp") or iso(now),
                 }
             )
-            + b"\n"
             for message in messages
-        )
+        ]
         with _faults(folder, "written"), self._locked(folder):
+            lines = b"".join(safe.seal_line(line) + b"\n" for line in said)
             folder.mkdir(exist_ok=True)
             path = folder / f"{now.astimezone(UTC):%Y-%m}.jsonl"
             descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -109,9 +114,10 @@ class TranscriptFiles:
         mine = (keys.agent_name(ref.agent), ref.conversation)
         newest_first: list[Message] = []
         seen: dict[str, int] = {}
+        safe = self._vault.of(ref.tenant)
         with _faults(folder, "read"):
             for line in self._lines_backwards(folder):
-                record = _parse(line)
+                record = _parse(line, safe)
                 if record is None or (record.pop("agent", None), record.pop("conversation", None)) != mine:
                     continue
                 if is_fresh_start(cast("Message", record)):
@@ -131,12 +137,14 @@ class TranscriptFiles:
         folder = keys.transcript_dir(self._base, tenant, user)
         with _faults(folder, "read"):
             lines = [line for path in sorted(_files(folder)) for line in path.read_bytes().splitlines()]
-        return [record for line in lines if (record := _parse(line)) is not None]
+            safe = self._vault.of(tenant)
+            return [record for line in lines if (record := _parse(line, safe)) is not None]
 
     def _find(self, ref: ConversationRef, platform_id: str) -> Message | None:
         folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
         with _faults(folder, "read"):
-            found = (_named(line, ref, platform_id) for line in self._lines_backwards(folder))
+            safe = self._vault.of(ref.tenant)
+            found = (_named(line, ref, platform_id, safe) for line in self._lines_backwards(folder))
             return next((message for message in found if message is not None), None)
 
     def _amend(
@@ -147,7 +155,7 @@ class TranscriptFiles:
             return None
         with _faults(folder, "written"), self._locked(folder):
             for path in sorted(_files(folder), reverse=True):
-                before = _amend_file(path, ref, platform_id, change)
+                before = _amend_file(path, ref, platform_id, change, self._vault.of(ref.tenant))
                 if before is not None:
                     return before
         return None
@@ -176,12 +184,12 @@ class TranscriptFiles:
         mine = (keys.agent_name(ref.agent), ref.conversation)
         if not folder.is_dir():
             return 0
-        removed = 0
+        removed, safe = 0, self._vault.of(ref.tenant)
         with _faults(folder, "removed"), self._locked(folder):
             for path in _files(folder):
                 kept, before = [], removed
                 for line in path.read_bytes().splitlines(keepends=True):
-                    record = _parse(line)
+                    record = _parse(line, safe)
                     own = record is not None and (record.pop("agent", None), record.pop("conversation", None)) == mine
                     if own and goes(cast("Message", record)):
                         removed += 1
@@ -210,12 +218,12 @@ class TranscriptFiles:
         folder = keys.transcript_dir(self._base, tenant, "any").parent
         if not folder.is_dir():
             return 0
-        removed = 0
+        removed, safe = 0, self._vault.of(tenant)
         with _faults(folder, "pruned"):
             for person in sorted(folder.iterdir()):
                 if person.is_dir() and person.name != file_locks.FOLDER:
                     with self._locked(person):
-                        removed += sum(_prune_file(path, before) for path in _files(person))
+                        removed += sum(_prune_file(path, before, safe) for path in _files(person))
                         if person.is_dir() and not any(person.iterdir()):
                             person.rmdir()
         return removed
@@ -239,9 +247,9 @@ def _files(folder: Path) -> list[Path]:
     return list(folder.glob("[0-9]*.jsonl")) if folder.is_dir() else []
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def _parse(line: bytes, safe: Safe) -> dict[str, Any] | None:
     try:
-        record = orjson.loads(line)
+        record = orjson.loads(safe.open_line(line))
     except ValueError:
         return None
     whole = (
@@ -253,9 +261,13 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     return record if whole else None
 
 
-def _named(line: bytes, ref: ConversationRef, platform_id: str) -> Message | None:
+def _named(line: bytes, ref: ConversationRef, platform_id: str, safe: Safe) -> Message | None:
     """The message in the line, if it is the conversation's and the platform knows it by this id."""
-    if platform_id.encode("utf-8", "replace") not in line or (record := _parse(line)) is None:
+    try:
+        line = safe.open_line(line)
+    except ValueError:
+        return None
+    if platform_id.encode("utf-8", "replace") not in line or (record := _parse(line, safe)) is None:
         return None
     mine = (record.pop("agent", None), record.pop("conversation", None)) == (
         keys.agent_name(ref.agent),
@@ -266,19 +278,19 @@ def _named(line: bytes, ref: ConversationRef, platform_id: str) -> Message | Non
 
 
 def _amend_file(
-    path: Path, ref: ConversationRef, platform_id: str, change: Callable[[Message], Message | None]
+    path: Path, ref: ConversationRef, platform_id: str, change: Callable[[Message], Message | None], safe: Safe
 ) -> Message | None:
     found: Message | None = None
     lines = []
     for line in path.read_bytes().splitlines(keepends=True):
-        message = _named(line, ref, platform_id)
+        message = _named(line, ref, platform_id, safe)
         if message is None:
             lines.append(line)
             continue
         found = message
         if (after := change(message)) is not None:
             place = {"agent": keys.agent_name(ref.agent), "conversation": ref.conversation}
-            lines.append(dump({**place, **after}) + b"\n")
+            lines.append(safe.seal_line(dump({**place, **after})) + b"\n")
     if found is not None:
         _replace(path, b"".join(lines))
     return found
@@ -291,7 +303,7 @@ def _replace(path: Path, contents: bytes) -> None:
     beside.replace(path)
 
 
-def _prune_file(path: Path, before: datetime) -> int:
+def _prune_file(path: Path, before: datetime, safe: Safe) -> int:
     """A file of a later month holds nothing to remove and is not opened; one of an earlier month goes whole."""
     month = f"{before.astimezone(UTC):%Y-%m}"
     if path.stem > month:
@@ -301,7 +313,7 @@ def _prune_file(path: Path, before: datetime) -> int:
         path.unlink()
         return removed
     lines = path.read_bytes().splitlines(keepends=True)
-    kept = [line for line in lines if not _older(line, before)]
+    kept = [line for line in lines if not _older(line, before, safe)]
     if len(kept) < len(lines):
         if kept:
             _replace(path, b"".join(kept))
@@ -310,9 +322,9 @@ def _prune_file(path: Path, before: datetime) -> int:
     return len(lines) - len(kept)
 
 
-def _older(line: bytes, before: datetime) -> bool:
+def _older(line: bytes, before: datetime, safe: Safe) -> bool:
     """Of a line that can't be read nobody knows the age: it goes with its month."""
-    record = _parse(line)
+    record = _parse(line, safe)
     try:
         moment = datetime.fromisoformat((record or {})["timestamp"])
     except (KeyError, TypeError, ValueError):

@@ -16,6 +16,7 @@ from pathlib import Path
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from config.vault import PLAIN, Safe, Vault
 from memory import keys
 from memory.errors import LongTermUnavailable
 from memory.file_locks import exclusive
@@ -53,12 +54,13 @@ class UnansweredQuestions:
     """`folder` is `DATA_DIR/unanswered`, made when something is first noted. Blocking, but only for small files. Raises
     InvalidId for what is no tenant, LongTermUnavailable where the disk can't be used."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, vault: Vault = PLAIN) -> None:
         self._folder = folder
+        self._vault = vault
 
     def all(self, tenant: str) -> list[Unanswered]:
         """Most people first, then the last asked."""
-        found = self._read(keys.list_file(self._folder, tenant))
+        found = self._read(keys.list_file(self._folder, tenant), self._vault.of(tenant))
         return sorted(found, key=lambda one: (-one.times, -one.last_at.timestamp(), one.id))
 
     def note(
@@ -119,24 +121,24 @@ class UnansweredQuestions:
 
     def _change(self, tenant: str, change: Callable[[list[Unanswered]], list[Unanswered]]) -> int:
         """One writer at a time, over all processes; how many fewer there are."""
-        path = keys.list_file(self._folder, tenant)
+        path, safe = keys.list_file(self._folder, tenant), self._vault.of(tenant)
         if not path.exists() and not change([]):
             return 0
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with exclusive(self._folder, tenant):
-                before = self._read(path)
+                before = self._read(path, safe)
                 after = change(before)
                 if after != before:
-                    _write(path, after)
+                    _write(path, after, safe)
         except OSError as error:
             raise LongTermUnavailable(f"{path} can't be written: {error.strerror or error}") from error
         return len(before) - len(after)
 
-    def _read(self, path: Path) -> list[Unanswered]:
+    def _read(self, path: Path, safe: Safe) -> list[Unanswered]:
         """What can't be understood holds nothing."""
         try:
-            return _LIST.validate_python(orjson.loads(path.read_bytes()))
+            return _LIST.validate_python(orjson.loads(safe.open(path.read_bytes())))
         except (FileNotFoundError, ValueError, ValidationError):
             return []
         except OSError as error:
@@ -147,15 +149,16 @@ def _hash(tenant: str, user: str) -> str:
     return blake2b(f"{tenant}\0{user}".encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
 
 
-def _write(path: Path, listed: Sequence[Unanswered]) -> None:
+def _write(path: Path, listed: Sequence[Unanswered], safe: Safe) -> None:
     beside = path.with_name(f".{path.name}.new")
     values = [
         {**one.model_dump(exclude={"first_at", "last_at"}), "first_at": iso(one.first_at), "last_at": iso(one.last_at)}
         for one in listed
     ]
+    contents = safe.seal(orjson.dumps(values, option=orjson.OPT_INDENT_2))
     descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(orjson.dumps(values, option=orjson.OPT_INDENT_2))
+        file.write(contents)
         file.flush()
         os.fsync(file.fileno())
     os.replace(beside, path)

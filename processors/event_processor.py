@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from config.vault import PLAIN, Safe
 from processors import local
 from processors.corrections import Followed
 from processors.dates import days, times
@@ -101,8 +102,8 @@ class EventProcessor:
     `keywords` add to the rules and go before the classifier. `llm` replaces the OpenRouter client that is otherwise
     made from the arguments; `classifier` gives the local classifier, or None for the rules alone. `timezone`: where
     "tomorrow at three" is said. `products`: the shop's goods, each by its names.
-    `own` is the tenant's folder of corrections (see `processors.corrections`). `on_understood` hears how each message
-    that gets an event id was classified: `llm`, `local` or `rules`.
+    `own` is the tenant's folder of corrections (see `processors.corrections`), read through `safe`.
+    `on_understood` hears how each message that gets an event id was classified: `llm`, `local` or `rules`.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class EventProcessor:
         timezone: str = "Asia/Bangkok",
         products: Sequence[Sequence[str]] = (),
         own: Path | None = None,
+        safe: Safe | None = None,
         on_understood: Callable[[str], None] | None = None,
     ) -> None:
         self._access = Access(api_key=api_key or None, base_url=base_url, model=model, timeout=timeout)
@@ -127,7 +129,7 @@ class EventProcessor:
         self._classifier = classifier
         self._zone = ZoneInfo(timezone)
         self._products = Products(products)
-        self._corrected = Followed(own) if own else None
+        self._corrected = Followed(own, safe=safe or PLAIN.of("")) if own else None
         self._own_classifier: tuple[int, Classifier | None] = (0, None)  # with the version of the folder
         self._on_understood = on_understood
         self._loaded: Classifier | None = None

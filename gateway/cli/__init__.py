@@ -11,6 +11,7 @@ from gateway.cli.backup import backup, restore
 from gateway.cli.broadcasts import broadcasts
 from gateway.cli.common import Failed, in_loop
 from gateway.cli.dead_letters import dead_letters
+from gateway.cli.encryption import encryption
 from gateway.cli.faq import faq
 from gateway.cli.keys import api_keys
 from gateway.cli.knowledge import knowledge
@@ -41,7 +42,7 @@ def cli() -> None:
 
 for command in (
     *(run, serve, worker, chat, cleanup, doctor, migrate, longterm, tenants, webhooks, memory, knowledge, api_keys),
-    *(audit, broadcasts, faq, understanding, dead_letters, tasks, simulate, mcp, backup, restore),
+    *(audit, broadcasts, faq, understanding, dead_letters, tasks, simulate, mcp, backup, restore, encryption),
 ):
     cli.add_command(command)
 

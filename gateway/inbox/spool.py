@@ -24,6 +24,7 @@ from pathlib import Path
 
 import msgspec
 
+from config.vault import PLAIN, Damaged, Locked, Vault
 from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Policy, event_of, name_of
 from gateway.messages import BEGUN as BEGUN
@@ -61,6 +62,7 @@ class Entry:
     path: Path
     spooled: Spooled
     lock: int | None = None
+    vault: Vault = PLAIN
 
     @property
     def answered(self) -> bool:
@@ -86,10 +88,10 @@ class Entry:
         size = os.fstat(self.lock).st_size
         try:
             # It only gets longer, so nothing of the old content can be left behind.
-            _write(self.lock, _encode(spooled).ljust(size))
+            _write(self.lock, _sealed(spooled, self.vault).ljust(size))
             os.fsync(self.lock)
         except OSError:  # a full disk: what stood there fits
-            _write(self.lock, _encode(self.spooled).ljust(size))
+            _write(self.lock, _sealed(self.spooled, self.vault).ljust(size))
             os.ftruncate(self.lock, size)
             raise
         self.spooled = spooled
@@ -110,8 +112,9 @@ class Entry:
 class Spool:
     """`folder` is `DATA_DIR/spool`. All calls block: they belong into a thread."""
 
-    def __init__(self, folder: Path, most: int = MOST) -> None:
+    def __init__(self, folder: Path, most: int = MOST, vault: Vault = PLAIN) -> None:
         self.folder = folder
+        self._vault = vault
         self._most = most
 
     def add(self, messages: Sequence[tuple[InboundMessage, Policy]], *, doubtful: bool = False) -> list[Entry | None]:
@@ -163,7 +166,7 @@ class Spool:
                 found.append(entry)
             elif path.suffix == ".json":
                 conversation = path.name.partition("-")[0]
-                in_hand[conversation] = min(in_hand.get(conversation, sys.maxsize), _order_in(path))
+                in_hand[conversation] = min(in_hand.get(conversation, sys.maxsize), self._order_in(path))
         behind = [one for one in found if one.spooled.order > in_hand.get(one.conversation, sys.maxsize)]
         for entry in behind:
             entry.release()
@@ -172,7 +175,7 @@ class Spool:
     def earlier(self, entry: Entry) -> bool:
         """Whether an older message of the same conversation waits here."""
         others = self.folder.glob(f"{entry.conversation}-*.json")
-        return any(_order_in(path) < entry.spooled.order for path in others if path != entry.path)
+        return any(self._order_in(path) < entry.spooled.order for path in others if path != entry.path)
 
     def expire_broken(self, now: float) -> int:
         """Removes what could not be read and has been set aside for 30 days; how many files. `now` in seconds since
@@ -218,7 +221,7 @@ class Spool:
         lock = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)  # before it is seen by anybody
-            _write(lock, _encode(spooled))
+            _write(lock, _sealed(spooled, self._vault))
             os.fsync(lock)
             os.link(draft, path)
         except FileExistsError:
@@ -230,7 +233,7 @@ class Spool:
         finally:
             with suppress(OSError):
                 draft.unlink()
-        return Entry(path, spooled, lock)
+        return Entry(path, spooled, lock, self._vault)
 
     def _open(self, path: Path) -> Entry | None:
         try:
@@ -241,15 +244,34 @@ class Spool:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not path.exists():  # it was answered or put away between the two calls
                 raise FileNotFoundError
-            return Entry(path, _decode(path.read_bytes()), lock)
+            return Entry(path, self._read(path), lock, self._vault)
+        except Locked as error:
+            log.error("the spooled message %s waits: %s", path.name, error.strerror)
+            os.close(lock)
+            return None
         except (BlockingIOError, FileNotFoundError):
             os.close(lock)
             return None
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, Damaged):
             log.error("a spooled message can't be read and is set aside: %s", path.name)
             path.rename(path.with_suffix(BROKEN))
             os.close(lock)
             return None
+
+    def _read(self, path: Path) -> Spooled:
+        return _decode(self._vault.shared("").open_line(path.read_bytes()))
+
+    def _order_in(self, path: Path) -> int:
+        """When its message was accepted; a file that has gone by now comes after everything."""
+        try:
+            return self._read(path).order
+        except (OSError, msgspec.DecodeError, Damaged):
+            return sys.maxsize
+
+
+def _sealed(spooled: Spooled, vault: Vault) -> bytes:
+    """As a line, which may be followed by blanks. Tenants lie together here, by names that tell nobody whose."""
+    return vault.shared(spooled.message.tenant).seal_line(_encode(spooled))
 
 
 def _write(file: int, data: bytes) -> None:
@@ -269,14 +291,6 @@ def _sweep(draft: Path) -> None:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _order_in(path: Path) -> int:
-    """When its message was accepted; a file that has gone by now comes after everything."""
-    try:
-        return _decode(path.read_bytes()).order
-    except (OSError, msgspec.DecodeError):
-        return sys.maxsize
 
 
 def _sync(folder: Path) -> None:

@@ -22,6 +22,7 @@ _HEAD, _LIST = "chat-chat.json", "manifest.json"
 _CHUNK = 1 << 20
 
 Progress = Callable[[int, int], None]
+Opened = Callable[[bytes], bytes]
 
 
 class ArchiveBroken(Exception):
@@ -49,8 +50,11 @@ class Manifest:
         return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def pack(parts: Sequence[Part], tenant: str, made_at: str, to: Path, progress: Progress) -> Manifest:
-    """Writes the archive, whole or not at all; for its owner alone to read. Raises OSError."""
+def pack(
+    parts: Sequence[Part], tenant: str, made_at: str, to: Path, progress: Progress, opened: Opened = bytes
+) -> Manifest:
+    """Writes the archive, whole or not at all; for its owner alone to read. What lies encrypted on disk is `opened`: an
+    archive is plain. Raises OSError."""
     if to.exists():
         raise FileExistsError(17, "there is such a file already", str(to))
     beside = to.with_name(f".{to.name}.part")
@@ -65,7 +69,7 @@ def pack(parts: Sequence[Part], tenant: str, made_at: str, to: Path, progress: P
                     progress(done, len(parts))
                     try:
                         # Read at once: what is replaced or appended to meanwhile is kept as it was at one moment.
-                        data = part.text if part.text is not None else part.path.read_bytes()
+                        data = part.text if part.text is not None else opened(part.path.read_bytes())
                         changed = part.path.stat().st_mtime
                     except FileNotFoundError:  # folded in, or forgotten, since it was found
                         continue
@@ -148,14 +152,10 @@ def _write(data: Any, path: Path) -> Kept:
     return Kept(size, digest.hexdigest())
 
 
-def kept(path: Path) -> Kept | None:
+def kept(path: Path, opened: Opened = bytes) -> Kept | None:
     """A file on disk, as the manifest tells of one; None: there is none."""
-    digest, size = hashlib.sha256(), 0
     try:
-        with path.open("rb") as opened:
-            while piece := opened.read(_CHUNK):
-                digest.update(piece)
-                size += len(piece)
+        contents = opened(path.read_bytes())
     except FileNotFoundError:
         return None
-    return Kept(size, digest.hexdigest())
+    return Kept(len(contents), hashlib.sha256(contents).hexdigest())

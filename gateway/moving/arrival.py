@@ -14,7 +14,7 @@ import orjson
 import zstandard
 
 from config.settings import Settings
-from gateway.moving.archive import Kept, Manifest, Progress, kept, unpack
+from gateway.moving.archive import Kept, Manifest, Opened, Progress, kept, unpack
 from gateway.moving.parts import CONFIG, DATA, parts_of, place_of
 
 _DONE = "unpacked.json"
@@ -79,6 +79,7 @@ def move_in(
     tenant: str,
     place: Callable[[str], Path | None],
     progress: Progress,
+    opened: Opened = bytes,
 ) -> Arrival:
     """Moves every file to its place and looks that it is there. Nothing that is there is overwritten."""
     arrival = Arrival(manifest)
@@ -89,7 +90,7 @@ def move_in(
         path = place(name)
         assert path is not None  # checked when it was unpacked
         source = folder / name
-        known = kept(path)
+        known = kept(path, opened)
         if known == manifest.files[name]:
             arrival.same += not source.exists()
             arrival.moved += source.exists()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from config.settings import Settings
 from config.tenant_files import read_tenant
+from config.vault import Vault
 from gateway.cli.common import Failed
 from gateway.moving.archive import ArchiveBroken, Kept, Manifest, pack
 from gateway.moving.arrival import Arrival, move_in, staged, there_already
@@ -37,7 +38,7 @@ async def export(settings: Settings, tenant: str, to: Path | None, bar: Bar) -> 
         if not parts:
             raise Failed(f"nothing is kept of a tenant {tenant!r}: see `chat-chat tenants list`")
         with bar(f"{tenant} → {to}") as progress:
-            manifest = pack(parts, tenant, iso(now), to, progress)
+            manifest = pack(parts, tenant, iso(now), to, progress, _vault(settings).of(tenant).readable)
     lines = [f"wrote {to}: {_counts(manifest.files)}", f"sha256 of all of it: {manifest.hash}"]
     lines.append("Not in it: secrets, API keys, and what is being said just now.")
     return [*lines, f"In the new place: chat-chat tenants import {to.name}"]
@@ -78,7 +79,8 @@ async def arrive(
     if settings.longterm_url:
         return await _into_database(settings, folder, manifest, tenant, place, bar)
     with bar(f"{tenant} moved in") as progress:
-        arrival = move_in(settings, folder, manifest, tenant, place, progress)
+        arrival = move_in(settings, folder, manifest, tenant, place, progress, _vault(settings).of(tenant).readable)
+    _sealed(settings, tenant)
     return _told(settings, arrival, tenant), not (arrival.left or arrival.missing)
 
 
@@ -101,9 +103,29 @@ async def _into_database(
     await _copy(settings, str(folder / "files" / "longterm"), settings.longterm_url, tenant, bar)
     rest = {name: one for name, one in manifest.files.items() if name not in files}
     with bar(f"{tenant} moved in") as progress:
-        arrival = move_in(settings, folder, replace(manifest, files=rest), tenant, place, progress)
+        opened = _vault(settings).of(tenant).readable
+        arrival = move_in(settings, folder, replace(manifest, files=rest), tenant, place, progress, opened)
     arrival.manifest = manifest
+    _sealed(settings, tenant)
     return _told(settings, arrival, tenant), not (arrival.left or arrival.missing)
+
+
+def _vault(settings: Settings) -> Vault:
+    from config.tenants import Tenants
+    from gateway.assembly import vault_of
+
+    tenants = Tenants(settings)
+    tenants.load()
+    return vault_of(settings, tenants)
+
+
+def _sealed(settings: Settings, tenant: str) -> None:
+    """What came along lies plain in an archive: here it is encrypted where the tenant's files are."""
+    from memory.renewal import Outcome, Renewal
+
+    vault = _vault(settings)
+    if vault.current is not None:
+        Renewal(settings.data_dir, vault).renew(tenant, Outcome())
 
 
 async def _in_database(settings: Settings, tenant: str) -> bool:

@@ -76,13 +76,13 @@ def router(
             raise HTTPException(422, "It takes words and a type")
         importance = floor(Band(asked)) + 0.1 if asked in tuple(Band) else None
         said = corrections.Correction(words, EventType(kind), importance, form.one("user")[:512], iso(clock()))
-        await asyncio.to_thread(corrections.add, _folder(shop), said)
+        await asyncio.to_thread(corrections.add, _folder(shop), said, manager.vault.of(shop.id))
         return see(with_(ours(form.one("back"), f"/admin/{shop.id}/teach"), done="corrected"))
 
     async def _page(
         request: Request, staff: Staff, shop: Tenant, questions: str, answer: str, ref: str, **more: Any
     ) -> Response:
-        every = await asyncio.to_thread(corrections.read, _folder(shop))
+        every = await asyncio.to_thread(corrections.read, _folder(shop), manager.vault.of(shop.id))
         trained = (_folder(shop) / corrections.CLASSIFIER).exists()
         return pages.render(
             request, "teach.html", staff, shop, tab="teach", questions=questions, answer=answer, ref=ref,

@@ -17,7 +17,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from memory import keys
+from config.vault import PLAIN, Vault
+from memory import keys, sqlite_files
 from memory.errors import CatalogUnavailable, LongTermUnavailable
 from memory.index import schema
 from memory.index.notes import Mark, Notes
@@ -31,6 +32,7 @@ _STEP = 100  # persons between two chances for others to write
 _LONG_NOTES = 64 * 1024  # bytes of notes that were read and are emptied
 _WAIT = 10.0  # seconds for another's step
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA)
+ENDING = "sqlite"
 _TENANT = ""  # in the place of a user's id: what belongs to the tenant itself
 
 
@@ -41,9 +43,9 @@ class NotMade(Exception):
 class IndexFile:
     """`base` is `DATA_DIR/index`. Raises CatalogUnavailable where the folder can't be used."""
 
-    def __init__(self, base: Path, tenant: str, source: Source, notes: Notes) -> None:
+    def __init__(self, base: Path, tenant: str, source: Source, notes: Notes, vault: Vault = PLAIN) -> None:
         self._base = base
-        self._path = keys.index_file(base, tenant)
+        self._safe = vault.of(tenant)
         self._tenant = tenant
         self._source = source
         self._notes = notes
@@ -54,16 +56,17 @@ class IndexFile:
     def open(self, *, unfinished: bool = False) -> Iterator[sqlite3.Connection]:
         """Raises NotMade where there is none that can be used, or with `unfinished` none at all."""
         with self._alone("lock", fcntl.LOCK_SH):
-            if not self._path.exists():
+            path = self._at()
+            if not path.exists():
                 raise NotMade
             try:
-                with closing(self._connected()) as db:
+                with closing(self._connected(path)) as db:
                     if db.execute("PRAGMA user_version").fetchone()[0] != schema.VERSION:
                         raise NotMade
                     if not unfinished and not whole(db):
                         raise NotMade
                     yield db
-            except sqlite3.Error as error:
+            except sqlite_files.errors() as error:
                 raise self._meaning(error) from error
 
     def behind(self) -> bool:
@@ -110,6 +113,12 @@ class IndexFile:
             self._throw_away()
             with suppress(OSError):
                 keys.index_file(self._base, self._tenant, "changed").unlink(missing_ok=True)
+
+    def renew(self) -> None:
+        """Removes what was written under another key, or none: it is made anew when it is asked."""
+        path = self._at()
+        if any(one != path for one in sqlite_files.every(self._base, self._tenant, ENDING)):
+            self._throw_away()
 
     # -- filling -----------------------------------------------------------------------------------------------------
 
@@ -174,8 +183,11 @@ class IndexFile:
 
     # -- the file ----------------------------------------------------------------------------------------------------
 
-    def _connected(self) -> sqlite3.Connection:
-        db = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=rw", uri=True, timeout=_WAIT, isolation_level=None)
+    def _at(self) -> Path:
+        return sqlite_files.path_of(self._base, self._tenant, ENDING, self._safe)
+
+    def _connected(self, path: Path) -> sqlite3.Connection:
+        db = sqlite_files.connect(path, self._safe, make=False, timeout=_WAIT, isolation_level=None)
         db.execute("PRAGMA secure_delete = ON")
         db.execute("PRAGMA synchronous = NORMAL")
         return db
@@ -184,15 +196,16 @@ class IndexFile:
         """A new one in the place of what can't be used."""
         with self._alone("lock", fcntl.LOCK_EX):
             self._unlink()
+            path = self._at()
             try:
-                descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+                descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
                 os.close(descriptor)
-                with closing(self._connected()) as db:
+                with closing(self._connected(path)) as db:
                     db.execute("PRAGMA page_size = 8192")
                     db.execute("PRAGMA journal_mode = WAL")
                     db.executescript(f"BEGIN;{schema.TABLES}PRAGMA user_version = {schema.VERSION};COMMIT;")
-            except (sqlite3.Error, OSError) as error:
-                raise CatalogUnavailable(f"the index {self._path} can't be made: {error}") from error
+            except sqlite_files.errors(OSError) as error:
+                raise CatalogUnavailable(f"the index {path} can't be made: {error}") from error
 
     def _throw_away(self) -> None:
         with self._alone("lock", fcntl.LOCK_EX):
@@ -200,17 +213,19 @@ class IndexFile:
 
     def _unlink(self) -> None:
         try:
-            for ending in ("sqlite", "sqlite-wal", "sqlite-shm"):
-                keys.index_file(self._base, self._tenant, ending).unlink(missing_ok=True)
+            for path in sqlite_files.every(self._base, self._tenant, ENDING):
+                sqlite_files.remove(path)
         except OSError as error:
-            raise CatalogUnavailable(f"the index {self._path} can't be removed: {error.strerror}") from error
+            raise CatalogUnavailable(
+                f"the index of tenant {self._tenant} can't be removed: {error.strerror}"
+            ) from error
 
-    def _meaning(self, error: sqlite3.Error) -> Exception:
+    def _meaning(self, error: Exception) -> Exception:
         """NotMade where it is broken, or not of the form that we gave it."""
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN:
             self._broken = True
             return NotMade()
-        return CatalogUnavailable(f"the index {self._path} can't be used: {error}")
+        return CatalogUnavailable(f"the index of tenant {self._tenant} can't be used: {error}")
 
     @contextmanager
     def _filling(self) -> Iterator[bool]:
@@ -239,7 +254,7 @@ class IndexFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise CatalogUnavailable(f"the index {self._path} can't be used: {error.strerror}") from error
+            raise CatalogUnavailable(f"the index of tenant {self._tenant} can't be used: {error.strerror}") from error
         try:
             yield descriptor
         finally:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 
+from config.vault import PLAIN, Vault
 from memory import keys
 from memory.file_locks import exclusive
 from memory.library.passage_file import PassageFile, Shelved, Stamp, stamps
@@ -74,10 +75,11 @@ class Library:
         base: Path,
         finder: Finder,
         listed: Callable[[str], Sequence[Entry]] = lambda tenant: (),
+        vault: Vault = PLAIN,
     ) -> None:
         self._folder = folder
         self._base = base
-        self._file = PassageFile(base)
+        self._file = PassageFile(base, vault)
         self._finder = finder
         self._listed = listed
         self._shelves: dict[str, _Shelf] = {}

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from memory import keys
+from config.vault import PLAIN, Vault
+from memory import sqlite_files
 from processors.documents.parts import Passage
 
 T = TypeVar("T")
@@ -42,8 +43,9 @@ class Shelved:
 class PassageFile:
     """`base` is `DATA_DIR/index`."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, vault: Vault = PLAIN) -> None:
         self._base = base
+        self._vault = vault
 
     def load(self, tenant: str) -> tuple[dict[str, Shelved], dict[str, list[Passage]]]:
         """By the files' names; nothing where there is no file of ours."""
@@ -85,20 +87,29 @@ class PassageFile:
             self._step(tenant, remove, None)
 
     def exists(self, tenant: str) -> bool:
-        return keys.index_file(self._base, tenant, ENDING).exists()
+        return bool(sqlite_files.every(self._base, tenant, ENDING))
 
     def remove(self, tenant: str) -> None:
-        path = keys.index_file(self._base, tenant, ENDING)
-        for ending in ("", "-wal", "-shm"):
-            path.with_name(path.name + ending).unlink(missing_ok=True)
+        for path in sqlite_files.every(self._base, tenant, ENDING):
+            sqlite_files.remove(path)
+
+    def renew(self, tenant: str) -> None:
+        """Removes what was written under another key, or none: it is made anew. Raises OSError."""
+        path = sqlite_files.path_of(self._base, tenant, ENDING, self._vault.of(tenant))
+        for other in sqlite_files.every(self._base, tenant, ENDING):
+            if other != path:
+                sqlite_files.remove(other)
 
     def _step(self, tenant: str, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
         """One transaction."""
-        path = keys.index_file(self._base, tenant, ENDING)
         try:
+            safe = self._vault.of(tenant)
+            path = sqlite_files.path_of(self._base, tenant, ENDING, safe)
             path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                self.renew(tenant)
             path.touch(mode=0o600)
-            with closing(sqlite3.connect(path, timeout=5.0)) as db:
+            with closing(sqlite_files.connect(path, safe, timeout=5.0)) as db:
                 db.execute("PRAGMA journal_mode=WAL")
                 db.execute("PRAGMA synchronous=OFF")  # a power cut costs making it anew, no more
                 if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
@@ -107,7 +118,7 @@ class PassageFile:
                 db.executescript(_SCHEMA)
                 with db:
                     return work(db)
-        except (sqlite3.Error, OSError) as error:
+        except sqlite_files.errors(OSError) as error:
             log.warning("the index of tenant %s's files can't be used: %s", tenant, error)
             if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 self.remove(tenant)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from config.vault import PLAIN, Locked, Vault
 from memory import file_locks
 from memory.errors import LongTermUnavailable
 from memory.long_term import document, journal
@@ -35,8 +36,10 @@ class Files:
         cache: Cache[Entry],
         clock: Callable[[], datetime],
         noted: Callable[[str, str], None] | None = None,
+        vault: Vault = PLAIN,
     ) -> None:
         self._base = base
+        self._vault = vault
         self._compression = compression
         self._retention = retention
         self._cache = cache
@@ -45,12 +48,12 @@ class Files:
         self._forgotten = Marks(base)
 
     def stamp(self, tenant: str, user: str) -> str:
-        place = Place(self._base, tenant, user)
+        place = self._place(tenant, user)
         with _faults("read", place):
             return place.mark().stamp
 
     def load(self, tenant: str, user: str) -> LongTermMemory | None:
-        place = Place(self._base, tenant, user)
+        place = self._place(tenant, user)
         with _faults("read", place):
             mark = place.mark()
             if mark.nothing:
@@ -67,15 +70,15 @@ class Files:
         """All that is kept, of whatever version, with nothing left out by retention; None: nothing is."""
         if self.load(tenant, user) is None:  # which mends a broken file
             return None
-        place = Place(self._base, tenant, user)
+        place = self._place(tenant, user)
         with _faults("read", place), file_locks.shared(place.folder, place.name):
             path = place.mark().file
             whole = document.parse(place.read(path)[0]) if path else document.empty(tenant, user)
-            return document.merge(whole, journal.read(place.journal).lines, self._clock())
+            return document.merge(whole, journal.read(place.journal, 0, place.safe).lines, self._clock())
 
     def put(self, tenant: str, user: str, whole: Document) -> None:
         """`whole` in the place of all that is kept."""
-        place = Place(self._base, tenant, user)
+        place = self._place(tenant, user)
         with _faults("written", place), file_locks.exclusive(place.folder, place.name):
             new = {**document.empty(tenant, user), **whole, "tenant_id": tenant, "user_id": user}
             place.write(document.dump(new, readable=True), self._compression)
@@ -84,7 +87,7 @@ class Files:
             self._noted(tenant, user)
 
     def append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
-        place = Place(self._base, tenant, user)
+        place = self._place(tenant, user)
         with _faults("written", place), file_locks.exclusive(place.folder, place.name):
             lines = [addition.line for addition in additions]
             memory: LongTermMemory | None = None
@@ -94,7 +97,7 @@ class Files:
             lines = [line for line in lines if adds(line)]
             if not lines:
                 return
-            written = b"".join(document.dump(line) + b"\n" for line in lines)
+            written = b"".join(place.safe.seal_line(document.dump(line)) + b"\n" for line in lines)
             size = journal.append(place.journal, written)
             self._noted(tenant, user)
             mark = place.mark()
@@ -107,7 +110,7 @@ class Files:
                     log.warning("the journal %s can't be folded in now: %s", place.journal, error.strerror)
 
     def compact(self, tenant: str, user: str, now: datetime) -> int:
-        place = Place(self._base, tenant, user)
+        place = self._place(tenant, user)
         with _faults("written", place):
             if place.mark().nothing:
                 return 0
@@ -119,7 +122,7 @@ class Files:
                 return removed
 
     def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
-        place = Place(self._base, tenant, user)
+        place = self._place(tenant, user)
         with _faults("written", place):
             if place.mark().nothing:
                 return False
@@ -136,7 +139,7 @@ class Files:
         other: str,
         change: Callable[[LongTermMemory, LongTermMemory], tuple[LongTermMemory, LongTermMemory]],
     ) -> None:
-        places = [Place(self._base, tenant, one) for one in (user, other)]
+        places = [self._place(tenant, one) for one in (user, other)]
         with _faults("written", places[0]), file_locks.exclusive(places[0].folder, *(one.name for one in places)):
             here, there = (self._memory(at, tenant, one) for at, one in zip(places, (user, other), strict=True))
             after = change(document.copy(here), document.copy(there))
@@ -144,15 +147,18 @@ class Files:
             self._replaced(places[1], tenant, other, there, after[1])
 
     def forget(self, tenant: str, user: str) -> dict[str, int]:
-        place = Place(self._base, tenant, user)
+        place = self._place(tenant, user)
         removed = {"longterm_files": 0, "events": 0, "attributes": 0, "facts": 0, "episodes": 0}
         with _faults("removed", place):
             if not place.all_files():
                 return removed
             with file_locks.exclusive(place.folder, place.name):
-                known = (self._read(place, tenant, user) or self._readable(place, tenant, user)).memory
-                for name in ("events", "attributes", "facts", "episodes"):
-                    removed[name] = len(getattr(known, name))
+                try:
+                    known = (self._read(place, tenant, user) or self._readable(place, tenant, user)).memory
+                    for name in ("events", "attributes", "facts", "episodes"):
+                        removed[name] = len(getattr(known, name))
+                except Locked as error:  # to be removed it need not be read
+                    log.warning("what %s held is not counted: %s", place.name, error.strerror)
                 for path in place.all_files():
                     path.unlink()
                     removed["longterm_files"] += 1
@@ -162,17 +168,20 @@ class Files:
 
     def mark_forgotten(self, tenant: str, user: str) -> None:
         now = self._clock()
-        with _faults("removed", Place(self._base, tenant, user)):
+        with _faults("removed", self._place(tenant, user)):
             self._forgotten.tidy(tenant, now)
             self._forgotten.set(tenant, user, now)
 
     def forgotten_at(self, tenant: str, user: str) -> datetime | None:
-        with _faults("read", Place(self._base, tenant, user)):
+        with _faults("read", self._place(tenant, user)):
             return self._forgotten.at(tenant, user)
 
     def tidy_marks(self, tenant: str) -> None:
-        with _faults("removed", Place(self._base, tenant, "any")):
+        with _faults("removed", self._place(tenant, "any")):
             self._forgotten.tidy(tenant, self._clock())
+
+    def _place(self, tenant: str, user: str) -> Place:
+        return Place(self._base, tenant, user, self._vault.of(tenant))
 
     # -- under the user's lock ---------------------------------------------------------------------------------------
 
@@ -202,7 +211,7 @@ class Files:
         if entry is not None and entry.mark == mark:
             return entry
         if entry is not None and _only_grown(entry.mark, mark, entry.journal_end):
-            added = journal.read(place.journal, entry.journal_end)
+            added = journal.read(place.journal, entry.journal_end, place.safe)
             memory = document.extend(entry.memory, added.lines, self._clock(), self._retention(tenant))
             entry = Entry(mark, added.end, memory)
         else:
@@ -215,7 +224,7 @@ class Files:
                     return None
                 if not complete:
                     return None
-            added = journal.read(place.journal)
+            added = journal.read(place.journal, 0, place.safe)
             entry = self._entry(mark, document.merge(whole, added.lines, self._clock()), added.end, tenant, user)
         self._cache.put(key, entry)
         return entry
@@ -237,7 +246,7 @@ class Files:
 
     def _readable(self, place: Place, tenant: str, user: str) -> Entry:
         """What a broken file and its journal still hold, with nothing written."""
-        whole, added = self._salvaged(place, tenant, user), journal.read(place.journal)
+        whole, added = self._salvaged(place, tenant, user), journal.read(place.journal, 0, place.safe)
         return self._entry(place.mark(), document.merge(whole, added.lines, self._clock()), added.end, tenant, user)
 
     def _salvaged(self, place: Place, tenant: str, user: str) -> Document:
@@ -268,7 +277,7 @@ class Files:
             if not complete:
                 self._mend(place, tenant, user)
                 return self._fold(place, tenant, user, now)
-        added = journal.read(place.journal)
+        added = journal.read(place.journal, 0, place.safe)
         merged = document.merge(whole, added.lines, self._clock())
         removed = document.trim(merged, now, self._retention(tenant))
         as_configured = mark.file is not None and place.kind(mark.file) == self._compression

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import orjson
 
+from config.vault import PLAIN, Safe
 from memory.long_term.document import Document, named
+
+_NO_SAFE = PLAIN.of("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,9 @@ def append(path: Path, lines: bytes) -> int:
         os.close(descriptor)
 
 
-def read(path: Path, start: int = 0) -> Read:
-    """The lines from byte `start` on; none when there is no journal. A last line without its end is read if whole."""
+def read(path: Path, start: int = 0, safe: Safe = _NO_SAFE) -> Read:
+    """The lines from byte `start` on; none when there is no journal. A last line without its end is read if whole.
+    Raises OSError, also where a line is sealed with a key that is not at hand."""
     try:
         with path.open("rb") as file:
             file.seek(start)
@@ -53,13 +57,13 @@ def read(path: Path, start: int = 0) -> Read:
     unreadable = 0
     whole, _, tail = raw.rpartition(b"\n")
     for line in whole.splitlines():
-        parsed = _parse(line)
+        parsed = _parse(line, safe)
         if parsed is not None:
             lines.append(parsed)
         elif line.strip():
             unreadable += 1
     end = start + len(raw) - len(tail)
-    if tail and (last := _parse(tail)) is not None:
+    if tail and (last := _parse(tail, safe)) is not None:
         lines.append(last)
         end += len(tail)
     return Read(lines, unreadable, end)
@@ -74,9 +78,9 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _parse(line: bytes) -> Document | None:
+def _parse(line: bytes, safe: Safe) -> Document | None:
     try:
-        value = orjson.loads(line)
+        value = orjson.loads(safe.open_line(line))
     except ValueError:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("attributes", {}), dict):

@@ -16,13 +16,14 @@ from typing import Any
 
 import orjson
 
+from config.vault import PLAIN, Vault
 from memory import keys
 from memory.errors import LongTermUnavailable
 from memory.long_term.additions import Addition, Lanes, deciding, of_events
 from memory.long_term.cache import Cache
 from memory.long_term.document import Document
 from memory.long_term.files import Files
-from memory.long_term.place import Compression, Place, Seen, seen
+from memory.long_term.place import Compression, Seen, seen, unpacked
 from memory.models import Changes, LongTermMemory
 from memory.retention import Retention
 from processors.models import MemoryEvent
@@ -48,14 +49,16 @@ class JsonFiles:
         compression: Compression = "none",
         retention: Retention | Callable[[str], Retention] = Retention(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        cache_entries: int = 500,
-        cache_bytes: int = 4 * 1024 * 1024,
+        cache_entries: int = 200,
+        cache_bytes: int = 2 * 1024 * 1024,
         noted: Callable[[str, str], None] | None = None,
+        vault: Vault = PLAIN,
     ) -> None:
         self._base = Path(base)
+        self._vault = vault
         self._clock = clock
         rules = (lambda _: retention) if isinstance(retention, Retention) else retention
-        self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock, noted)
+        self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock, noted, vault)
         self._lanes = Lanes(self._append)
 
     async def load(self, tenant: str, user: str) -> LongTermMemory | None:
@@ -190,11 +193,12 @@ class JsonFiles:
     def _id_inside(self, path: Path) -> str | None:
         """A shortened name does not hold the id; the file does."""
         try:
-            raw = path.read_bytes()
-            if path.suffix in (".gz", ".zst"):
-                tenant, plain = path.parent.name, path.name.removesuffix(path.suffix).removesuffix(".json")
-                raw, _ = Place(self._base, tenant, plain).read(path)
-            user = orjson.loads(raw.splitlines()[0] if path.suffix == ".journal" else raw).get("user_id")
+            safe = self._vault.of(path.parent.name)
+            if path.suffix == ".journal":
+                raw = safe.open_line(path.read_bytes().splitlines()[0])
+            else:
+                raw, _ = unpacked(path, safe)
+            user = orjson.loads(raw).get("user_id")
         except (OSError, ValueError, IndexError, KeyError, AttributeError):
             return None
         return user if isinstance(user, str) else None

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import zstandard
 
+from config.vault import PLAIN, Damaged, Safe
 from memory import keys
 from memory.long_term.journal import sync_folder
 
@@ -48,9 +49,10 @@ class Mark:
 
 class Place:
     """The files of one person, or with the user id "" the tenant's own. `name` is their common stem and names the
-    person within the tenant's folder."""
+    person within the tenant's folder; what is written goes through `safe`."""
 
-    def __init__(self, base: Path, tenant: str, user: str) -> None:
+    def __init__(self, base: Path, tenant: str, user: str, safe: Safe | None = None) -> None:
+        self.safe = safe or PLAIN.of(tenant)
         plain = keys.longterm_file(base, tenant, user) if user else keys.tenant_file(base, tenant)
         self.folder = plain.parent
         self.name = plain.name.removesuffix(".json")
@@ -75,11 +77,7 @@ class Place:
 
     def read(self, path: Path) -> tuple[bytes, bool]:
         """The contents unpacked, and whether they were whole: of a damaged archive what could be unpacked."""
-        raw = path.read_bytes()
-        if self._kinds[path] == "none":
-            return raw, True
-        unpack = _gunzip if self._kinds[path] == "gzip" else _unzstd
-        return unpack(raw)
+        return unpacked(path, self.safe)
 
     def write(self, contents: bytes, kind: Compression) -> None:
         """Replaces the file in one step, on disk when it returns. Other kinds of it go afterwards."""
@@ -88,6 +86,7 @@ class Place:
             contents = gzip.compress(contents, compresslevel=6, mtime=0)
         elif kind == "zstd":
             contents = zstandard.ZstdCompressor(level=6, write_checksum=True).compress(contents)
+        contents = self.safe.seal(contents)
         beside = self.folder / f"{self.name}.json.tmp"  # one name is enough: the lock admits one writer
         descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -120,6 +119,17 @@ class Place:
             return sorted(path for path in self.folder.iterdir() if own.match(path.name))
         except FileNotFoundError:
             return []
+
+
+def unpacked(path: Path, safe: Safe) -> tuple[bytes, bool]:
+    """See Place.read. Raises OSError, also for a file that is sealed with a key that is not at hand."""
+    try:
+        raw = safe.open(path.read_bytes())
+    except Damaged:
+        return b"", False
+    if path.suffix == ENDINGS["gzip"]:
+        return _gunzip(raw)
+    return _unzstd(raw) if path.suffix == ENDINGS["zstd"] else (raw, True)
 
 
 class Seen(NamedTuple):

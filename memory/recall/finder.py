@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from config.vault import PLAIN, Vault
 from memory.recall.entry import Entry, Hit
 from memory.recall.meaning import Meaning, packed
 from memory.recall.ranking import Ranking
@@ -34,9 +35,12 @@ class Finder:
     where vectors are kept; None: in memory alone."""
 
     def __init__(
-        self, base: Path | None = None, embeddings_of: Callable[[str], Embeddings | None] = lambda tenant: None
+        self,
+        base: Path | None = None,
+        embeddings_of: Callable[[str], Embeddings | None] = lambda tenant: None,
+        vault: Vault = PLAIN,
     ) -> None:
-        self._file = VectorFile(base) if base is not None else None
+        self._file = VectorFile(base, vault) if base is not None else None
         self._embeddings_of = embeddings_of
         self._held: OrderedDict[tuple[str, str, str], _Owned] = OrderedDict()
         self._questions: OrderedDict[tuple[str, str], Any] = OrderedDict()

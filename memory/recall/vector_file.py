@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Collection, Mapping
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from memory import keys
+from config.vault import PLAIN, Locked, Safe, Vault
+from memory import sqlite_files
 
 T = TypeVar("T")
 
@@ -32,8 +33,9 @@ class Stored(NamedTuple):
 class VectorFile:
     """`base` is `DATA_DIR/index`. An entry has one vector, of the model that made it last."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, vault: Vault = PLAIN) -> None:
         self._base = base
+        self._vault = vault
 
     def load(self, tenant: str, owner: str, model: str) -> dict[str, Stored]:
         """Those of a model; none where there is no file."""
@@ -79,33 +81,65 @@ class VectorFile:
 
     def remove(self, tenant: str) -> None:
         """The file: it is made anew."""
-        path = keys.index_file(self._base, tenant, ENDING)
-        for ending in ("", "-wal", "-shm"):
-            path.with_name(path.name + ending).unlink(missing_ok=True)
+        for path in sqlite_files.every(self._base, tenant, ENDING):
+            sqlite_files.remove(path)
+
+    def renew(self, tenant: str) -> None:
+        """Takes over what was written under another key, or none, and removes it; what no key at hand opens stays.
+        OSError."""
+        safe = self._vault.of(tenant)
+        path = sqlite_files.path_of(self._base, tenant, ENDING, safe)
+        for other in sqlite_files.every(self._base, tenant, ENDING):
+            if other == path:
+                continue
+            try:
+                with closing(sqlite_files.connect(other, safe, make=False)) as db:
+                    rows = db.execute("SELECT owner, id, model, digest, vector FROM vectors").fetchall()
+                with _opened(path, safe) as db, db:
+                    db.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?, ?, ?)", rows)
+            except Locked as error:
+                log.warning("%s is left alone: %s", other.name, error.strerror)
+                continue
+            except sqlite_files.errors() as error:
+                log.warning("vectors in %s are made anew: %s", other.name, error)
+            sqlite_files.remove(other)
 
     def _step(
         self, tenant: str, work: Callable[[sqlite3.Connection], T], otherwise: T, *, make: bool = True,
         clean: bool = False,
     ) -> T:  # fmt: skip
         """One transaction. `clean`: what was removed is not left in the log beside the file either."""
-        path = keys.index_file(self._base, tenant, ENDING)
-        if not make and not path.exists():
-            return otherwise
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)
-            with closing(sqlite3.connect(path, timeout=5.0)) as db:
-                db.execute("PRAGMA journal_mode=WAL")
-                db.execute("PRAGMA synchronous=OFF")  # a power cut costs making them anew, no more
-                db.execute("PRAGMA secure_delete=ON")
-                db.execute(_SCHEMA)
+            safe = self._vault.of(tenant)
+            path = sqlite_files.path_of(self._base, tenant, ENDING, safe)
+            if not path.exists():
+                self.renew(tenant)
+            if not make and not path.exists():
+                return otherwise
+            with _opened(path, safe) as db:
                 with db:
                     done = work(db)
                 if clean:
                     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                return done
-        except (sqlite3.Error, OSError) as error:
+            if clean:  # what was written under a key that is not at hand may hold what must go
+                for other in sqlite_files.every(self._base, tenant, ENDING):
+                    if other != path:
+                        sqlite_files.remove(other)
+            return done
+        except sqlite_files.errors(OSError) as error:
             log.warning("vectors of tenant %s can't be used: %s", tenant, error)
             if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
                 self.remove(tenant)
             return otherwise
+
+
+@contextmanager
+def _opened(path: Path, safe: Safe) -> Iterator[sqlite3.Connection]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    with closing(sqlite_files.connect(path, safe, timeout=5.0)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=OFF")  # a power cut costs making them anew, no more
+        db.execute("PRAGMA secure_delete=ON")
+        db.execute(_SCHEMA)
+        yield db

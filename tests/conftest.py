@@ -115,3 +115,10 @@ def no_key_stays_for_ever(request: pytest.FixtureRequest) -> Iterator[None]:
 def the_rules_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests see the same answers with and without the extra `local`; those of the classifier ask for it themselves."""
     monkeypatch.setattr("processors.local.shared", lambda: None)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What held only the second time is told whole: it is a fault to look into."""
+    for report in terminalreporter.stats.get("rerun", ()):
+        terminalreporter.write_sep("_", f"first try: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)

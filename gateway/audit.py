@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 KEPT_FOR = timedelta(days=730)
 FOLDER = "audit"
+DEED = "chat_chat.deed"  # in a request's scope: what a form did and to whom, where its address does not tell
+Place = tuple[str, int]  # of a line: its month, its number
 Deed = Literal["read", "export", "change", "delete"]
 
 
@@ -64,18 +66,30 @@ class AuditLog:
 
     def of(self, tenant: str, user: str | None = None, since: datetime | None = None) -> Iterator[Entry]:
         """The newest first; of one person, where one is named. Raises OSError, InvalidId."""
+        for _, entry in self.placed(tenant, user, since):
+            yield entry
+
+    def placed(
+        self, tenant: str, user: str | None = None, since: datetime | None = None, before: Place | None = None
+    ) -> Iterator[tuple[Place, Entry]]:
+        """The same with the place of each, and from a place on: which lines have however many come."""
         whose = self._names.of(tenant, user) if user else None
         first = iso(since) if since else ""
         for path in sorted(keys.audit_file(self._base, tenant, "x").parent.glob("*.jsonl"), reverse=True):
-            for line in reversed(path.read_bytes().splitlines()):
+            if before is not None and path.stem > before[0]:
+                continue
+            lines = path.read_bytes().splitlines()
+            if before is not None and path.stem == before[0]:
+                del lines[max(0, before[1]) :]
+            for number in range(len(lines) - 1, -1, -1):
                 try:
-                    entry = Entry(**orjson.loads(line))
+                    entry = Entry(**orjson.loads(lines[number]))
                 except (ValueError, TypeError):
                     continue
                 if entry.at < first:
                     return
                 if whose in (None, entry.whose):
-                    yield entry
+                    yield (path.stem, number), entry
 
     def prune(self, tenant: str, now: datetime) -> int:
         """Removes whole months that lie further back than what is kept; how many."""

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from memory import search
 from memory.curation import Held
-from memory.index.rows import milliseconds, words
+from memory.index.rows import milliseconds
 from memory.listing import Listed, Place, Wanted
 from memory.long_term.document import plain
+from memory.recall.ranking import Ranking
+from memory.recall.sought import BEST
 
 
-def listed(held: Sequence[Held], wanted: Wanted, sort: str, limit: int, after: Place | None) -> Listed:
-    found = sorted((_place(one, sort), at) for at, one in enumerate(held) if _fits(one, wanted))
+def listed(held: Sequence[Held], wanted: Wanted, sort: str | None, limit: int, after: Place | None) -> Listed:
+    """`sort` and `after` as in Catalog."""
+    best = bool(wanted.q) and (sort is None or sort.startswith(BEST))
+    by = "created" if sort is None or sort.startswith(BEST) else sort
+    fits = _found(held, wanted.q) if wanted.q else dict.fromkeys(range(len(held)), 0.0)
+    found = sorted(
+        ((-fits[at], one.user, one.fact.id) if best else _place(one, by), at)
+        for at, one in enumerate(held)
+        if at in fits and _fits(one, wanted)
+    )
     place = None if after is None else (-after[0], after[1], after[2])
     rest = [one for one in found if place is None or one[0] > place]
     shown = [held[at] for _, at in rest[:limit]]
     records = [{**plain(one.fact), "user_id": one.user} for one in shown]
     last: Place | None = None
     if len(rest) > limit:
-        by, user, fact_id = rest[limit - 1][0]
-        last = -by, user, fact_id
-    return Listed(records, len(found), last)
+        value, user, fact_id = rest[limit - 1][0]
+        last = -value, user, fact_id
+    return Listed(records, len(found), last, BEST if best else by)
+
+
+def _found(held: Sequence[Held], q: str) -> dict[int, float]:
+    """Which have what is looked for, and how well."""
+    entries = [replace(search.of_fact(one.fact), id=str(at)) for at, one in enumerate(held)]
+    return {int(hit.id): hit.score for hit in Ranking(entries).find(q, len(entries))}
 
 
 def _place(held: Held, sort: str) -> Place:
@@ -40,11 +58,4 @@ def _fits(held: Held, wanted: Wanted) -> bool:
         return False
     if wanted.priorities and fact.priority.value not in wanted.priorities:
         return False
-    if wanted.confidence is not None and fact.confidence < wanted.confidence:
-        return False
-    text, at = words(f"{fact.key} {fact.text}"), 0
-    for part in words(wanted.q).split():
-        if (found := text.find(part, at)) < 0:
-            return False
-        at = found + len(part)
-    return True
+    return wanted.confidence is None or fact.confidence >= wanted.confidence

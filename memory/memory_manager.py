@@ -114,7 +114,7 @@ class MemoryManager(Knowing, Linking):
         """The lists over a tenant; made when first asked for."""
         if self._catalog is None:
             self._catalog = parts.make_catalog(
-                self._config, self._rules, self._clock, self.knowledge.tidy, self.longterm
+                self._config, self._rules, self._clock, self.knowledge.tidy, self.longterm, self.finder.meant
             )
         return self._catalog
 

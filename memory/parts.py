@@ -13,6 +13,7 @@ from memory.index.notes import Notes
 from memory.long_term.json_files import JsonFiles
 from memory.models import Message
 from memory.protocols import Analyst, Catalog, LongTerm, Sessions, Transcripts
+from memory.recall.sought import Meant
 from memory.short_term.in_process import InProcessSessions
 from memory.transcripts import TranscriptFiles
 from processors.extraction import Reading, read
@@ -84,13 +85,15 @@ def make_catalog(
     clock: Clock,
     tidy: Tidy | None = None,
     longterm: LongTerm | None = None,
+    meant: Callable[[str, str], Awaitable[Meant]] | None = None,
 ) -> Catalog:
+    """`meant`: what is found by meaning over a tenant; see `Finder.meant`."""
     if config.longterm_url is not None and longterm is not None:
         from memory.postgres.catalog import PostgresCatalog
         from memory.postgres.store import PostgresLongTerm
 
         assert isinstance(longterm, PostgresLongTerm)  # what is listed is what it holds
-        return PostgresCatalog(longterm, tidy=tidy)
+        return PostgresCatalog(longterm, tidy=tidy, clock=clock)
     from memory.index.catalog import SqliteCatalog  # SQLite is loaded by whoever asks for a list
 
     source = JsonFiles(
@@ -101,7 +104,7 @@ def make_catalog(
         cache_entries=0,  # it reads everybody once: that must not drive out whom the turns need
         vault=make_vault(config, rules),
     )
-    return SqliteCatalog(config.index, source, tidy=tidy, vault=make_vault(config, rules))
+    return SqliteCatalog(config.index, source, tidy=tidy, meant=meant, clock=clock, vault=make_vault(config, rules))
 
 
 def make_transcripts(

@@ -171,7 +171,8 @@ class Catalog(Protocol):
         after: Place | None = None,
     ) -> Listed:  # fmt: skip
         """The records after that place. Equal ones by whose they are and their id, so that pages stay stable while
-        things change. Raises ValueError for a `sort` that is none of `listing.SORTS`."""
+        things change. Without a `sort` what fits `q` best comes first, where nothing is looked for the first of
+        `listing.SORTS`. Raises ValueError for a `sort` that is none of these, nor the `order` of the page before."""
         ...
 
     async def counts(self, tenant: str, kind: Kind, wanted: Wanted) -> Counts:

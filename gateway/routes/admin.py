@@ -11,9 +11,18 @@ from redis.asyncio import Redis
 from starlette.background import BackgroundTask
 
 from config.tenants import TenantStatus
+from gateway.audit import AuditLog
 from gateway.dead_letters import DeadLetters
 from gateway.key_ring import KeyRing
-from gateway.routes import admin_memories, admin_overview, admin_person, admin_shop, admin_talks, admin_teach
+from gateway.routes import (
+    admin_audit,
+    admin_memories,
+    admin_overview,
+    admin_person,
+    admin_shop,
+    admin_talks,
+    admin_teach,
+)
 from gateway.routes.admin_page import Pages, ours, see
 from gateway.routes.admin_session import Sessions, SignedOut
 from gateway.routes.auth import Keys
@@ -98,7 +107,8 @@ def router(
 
     routes.include_router(admin_person.router(pages, manager, person, forget, clock))
     routes.include_router(admin_talks.router(pages, manager, talks, letters, statuses, described, clock))
-    routes.include_router(admin_teach.router(pages, manager, taught, person.settings.data_dir, clock))
+    routes.include_router(admin_teach.router(pages, manager, taught, person.settings, client, clock))
+    routes.include_router(admin_audit.router(pages, AuditLog(person.settings.data_dir), ring))
     routes.include_router(admin_overview.router(pages, manager, client, letters, statuses, described, clock))
     routes.include_router(admin_shop.router(pages, ring, statuses, described, manager, forget, trying, clock))
     routes.include_router(admin_memories.router(pages, manager, client, forget, clock))  # last: it takes any tab

@@ -14,7 +14,7 @@ from starlette.datastructures import QueryParams
 from config.tenants import Tenant
 from gateway.routes.admin_page import picked
 from gateway.routes.checkpoints import shown_point
-from gateway.routes.filters import after, following, whom
+from gateway.routes.filters import following, going, whom
 from gateway.routes.lists import cursor_of, place_of
 from gateway.routes.memory import page_of
 from memory.facts import FactType, Priority, Scope
@@ -53,7 +53,8 @@ OF_A_USER = ("facts", "episodes", "events", "checkpoints")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A tab's filters as they stand in its fields; what is none of the choices is left out."""
+    """A tab's filters as they stand in its fields; what is none of the choices is left out. Without a `sort` what fits
+    best comes first, where nothing is looked for the newest."""
 
     tab: str
     q: str
@@ -71,9 +72,9 @@ class Asked:
             tab=tab,
             q=query.get("q", "").strip()[:_LONGEST],
             user=query.get("user", "").strip()[:512] if tab in OF_A_USER else "",
-            since=_day(query.get("since", "")) if tab in OF_A_TIME else "",
-            until=_day(query.get("until", "")) if tab in OF_A_TIME else "",
-            sort=picked(query, "sort", sorts) or (sorts[0] if sorts else ""),
+            since=day(query.get("since", "")) if tab in OF_A_TIME else "",
+            until=day(query.get("until", "")) if tab in OF_A_TIME else "",
+            sort=picked(query, "sort", sorts),
             superseded=tab == "facts" and query.get("superseded") == "1",
             chosen={name: picked(query, name, values) for name, values in CHOICES[tab].items()},
         )
@@ -115,7 +116,7 @@ async def shown(manager: MemoryManager, tenant: Tenant, asked: Asked, cursor: st
     wanted = asked.wanted(tenant)
     user = asked.user or None
     if asked.tab == "facts":
-        page = await page_of(manager, tenant.id, limit, cursor, user, asked.sort, wanted=wanted)  # type: ignore[arg-type]
+        page = await page_of(manager, tenant.id, limit, cursor, user, asked.sort or None, wanted=wanted)  # type: ignore[arg-type]
         items = [one.model_dump(mode="json") for one in page.items]
         return Shown([_named(one, one["id"]) for one in items], page.next_cursor, page.total)
     if asked.tab == "checkpoints":
@@ -125,13 +126,12 @@ async def shown(manager: MemoryManager, tenant: Tenant, asked: Asked, cursor: st
         who = await whom(manager, tenant.id, user)
     except InvalidId:
         raise HTTPException(422, "This can't be a user's id") from None
-    listed = await manager.catalog.page(
-        tenant.id, kind, replace(wanted, user=who), sort=asked.sort, limit=limit, after=after(cursor, asked.sort)
-    )
+    on = going(kind, cursor, asked.sort or None, asked.q)
+    listed = await manager.catalog.page(tenant.id, kind, replace(wanted, user=who), limit=limit, **on)
     items = [_named(one, str(one.get("event_id") or one.get("id") or one["user_id"])) for one in listed.records]
     for one in items if kind == "events" else ():
         one["band"] = band(one["importance_score"]).value
-    return Shown(items, following(listed, asked.sort), listed.total)
+    return Shown(items, following(listed), listed.total)
 
 
 async def names(manager: MemoryManager, tenant: str, users: set[str]) -> dict[str, str]:
@@ -222,7 +222,7 @@ async def _points(manager: MemoryManager, tenant: str, asked: Asked, cursor: str
     return Shown(items, following_, len(found))
 
 
-def _day(text: str) -> str:
+def day(text: str) -> str:
     try:
         day = date.fromisoformat(text)
     except ValueError:

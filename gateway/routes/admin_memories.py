@@ -24,7 +24,7 @@ from gateway.routes.admin_lists import (
     shown,
     statistics,
 )
-from gateway.routes.admin_page import TABS, Pages, ours, see, with_
+from gateway.routes.admin_page import TABS, Pages, deed, ours, see, with_
 from gateway.routes.admin_session import Form, Staff
 from gateway.routes.knowledge import Forget
 from gateway.routes.memory import exported
@@ -150,6 +150,7 @@ def router(
                 request, staff, shop, tab=tab, what=tab, do="delete", go="forget" if tab == "users" else "delete",
                 action=f"/memories/{shop.id}/{tab}", back=back, refs=refs,
             )  # fmt: skip
+        deed(request, "delete", sorted({user for user, _ in found}))
         count = 0
         if tab == "users":
             for user, _ in found:
@@ -174,6 +175,7 @@ def router(
         request: Request, staff: Staff, shop: Tenant, do: str, about: str, form: Form, back: str
     ) -> Response:
         user, fact_id = named(about)
+        deed(request, "change", [user])
         held = await manager.curation.mend(shop.id, fact_id, user or _OWN, pinned=do == "pin")
         if held is None:
             raise HTTPException(404, "There is no such memory")
@@ -183,6 +185,7 @@ def router(
         request: Request, staff: Staff, shop: Tenant, do: str, about: str, form: Form, back: str
     ) -> Response:
         user, fact_id = named(form.one("ref"))
+        deed(request, "change", [user])
         before = await manager.curation.fact(shop.id, fact_id, user or _OWN)
         text = form.one("text").strip()
         if before is None or not text:
@@ -207,6 +210,7 @@ def router(
             return see(with_(back, done="undo_late"))
         (ref, before, became), done = kept, "undone"
         user, fact_id = named(ref)
+        deed(request, "change", [user])
         try:
             held = await manager.curation.mend(
                 shop.id, fact_id, user or _OWN, instead=before, expected=lambda known: known == became
@@ -220,6 +224,7 @@ def router(
     ) -> Response:
         typed = " ".join(form.one("name").split())
         if typed in (" ".join(shop.name.split()), shop.id):
+            deed(request, "delete")
             count = await manager.curation.clear(shop.id)
             return see(with_(f"/memories/{shop.id}/facts", done="cleared", n=count))
         return pages.confirm(

@@ -15,7 +15,7 @@ from config.tenants import Tenant
 from gateway.blocked import Blocked
 from gateway.reach import Reach
 from gateway.routes.admin_lists import ref_of
-from gateway.routes.admin_page import Pages, see, with_
+from gateway.routes.admin_page import Pages, deed, see, with_
 from gateway.routes.admin_session import Staff
 from gateway.routes.knowledge import Forget
 from gateway.routes.lists import cursor_of
@@ -82,6 +82,8 @@ def router(
         form = await sessions.form(request, staff)
         user, do = form.one("user"), form.one("do")
         back = _path(shop.id, user)
+        asked_first = do in ("merge", "forget") and form.one("sure") != "1"
+        deed(request, "read" if asked_first or do == "know" else "delete" if do == "forget" else "change", [user])
         if do == "know":
             return await _page(request, staff, shop, user, say=form.one("say")[:_WORDS])
         if do == "merge":

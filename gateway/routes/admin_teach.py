@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request, Response
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
+from config.settings import Settings
 from config.tenants import Tenant
 from gateway.routes.admin_page import Pages, ours, see, with_
 from gateway.routes.admin_session import Staff
 from gateway.routes.lists import place_of
 from gateway.taught import Taught
+from gateway.training import Training
 from memory.keys import ConversationRef, understanding_dir
 from memory.memory_manager import MemoryManager
 from memory.models import Message
-from processors import corrections
+from processors import corrections, local
 from processors.models import Band, EventType, floor, iso
 
 LONGEST = 4000  # characters of an answer
@@ -27,10 +31,15 @@ _SHOWN = 20  # corrections
 
 
 def router(
-    pages: Pages, manager: MemoryManager, taught: Taught, data_dir: Path, clock: Callable[[], datetime]
+    pages: Pages,
+    manager: MemoryManager,
+    taught: Taught,
+    settings: Settings,
+    client: Redis,
+    clock: Callable[[], datetime],
 ) -> APIRouter:
     routes = APIRouter(route_class=pages.route_class())
-    sessions = pages.sessions
+    sessions, training = pages.sessions, Training(settings, client, clock)
 
     @routes.get("/admin/{tenant}/teach")
     async def teach(request: Request, tenant: str, ref: str = "", message: str = "", question: str = "") -> Response:
@@ -79,14 +88,30 @@ def router(
         await asyncio.to_thread(corrections.add, _folder(shop), said, manager.vault.of(shop.id))
         return see(with_(ours(form.one("back"), f"/admin/{shop.id}/teach"), done="corrected"))
 
+    @routes.post("/admin/{tenant}/teach/train")
+    async def train(request: Request, tenant: str) -> Response:
+        """In the background; the page says how it goes."""
+        staff = await sessions.staff(request)
+        shop = sessions.tenant(staff, tenant)
+        await sessions.form(request, staff)
+        if not local.installed():
+            raise HTTPException(503, "Training takes the extra `local`")
+        begun = await training.begin(shop.id, staff.key)
+        return see(f"{with_(f'/admin/{shop.id}/teach', done='training' if begun else 'trainingbusy')}#training")
+
     async def _page(
         request: Request, staff: Staff, shop: Tenant, questions: str, answer: str, ref: str, **more: Any
     ) -> Response:
         every = await asyncio.to_thread(corrections.read, _folder(shop), manager.vault.of(shop.id))
         trained = (_folder(shop) / corrections.CLASSIFIER).exists()
+        try:
+            state = await training.state(shop.id)
+        except RedisError:
+            state = None
         return pages.render(
             request, "teach.html", staff, shop, tab="teach", questions=questions, answer=answer, ref=ref,
             listed=taught.of(shop.id), corrections=every[: -_SHOWN - 1 : -1], corrected=len(every), trained=trained,
+            training=state, can_train=local.installed(),
             in_file=len(shop.faq) - len(taught.of(shop.id)), longest=LONGEST,
             **({"rule": "", "wrong": ""} | more),
         )  # fmt: skip
@@ -103,7 +128,7 @@ def router(
         return _asked(lines[:at]), lines[at]["message"]
 
     def _folder(shop: Tenant) -> Path:
-        return understanding_dir(data_dir / "understanding", shop.id)
+        return understanding_dir(settings.data_dir / "understanding", shop.id)
 
     return routes
 

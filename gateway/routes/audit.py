@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs
@@ -15,7 +16,7 @@ from fastapi import APIRouter, Depends, HTTPException
 from pydantic import BaseModel
 
 from config.tenants import Tenant
-from gateway.audit import AuditLog, Deed, Entry
+from gateway.audit import DEED, AuditLog, Deed, Place
 from gateway.routes.admin_session import COOKIE
 from gateway.routes.auth import ADMIN, ADMIN_OPENS, Keys, name_of
 from gateway.routes.filters import Since, User, utc
@@ -61,22 +62,27 @@ def router(keys: Keys, audit: AuditLog) -> APIRouter:
         tenant: Tenant = Depends(keys.tenant),
     ) -> AuditedPage:
         """`whose` is no id: `user` finds a person's lines by the id that you know."""
-        place = place_of(cursor, 1)
-        start = int(str(place[0])) if place and str(place[0]).isdigit() else 0
-
-        def read() -> list[Entry]:
-            return list(audit.of(tenant.id, user, utc(since)))
-
+        before = going(cursor)
         try:
-            found = await asyncio.to_thread(read)
+            found = await asyncio.to_thread(lambda: list(audit.placed(tenant.id, user, utc(since))))
         except OSError:
             raise HTTPException(503, "The audit log can't be read now") from None
-        page = found[start : start + limit]
-        items = [Audited(at=e.at, who=e.who, did=e.did, whose=e.whose, by=e.by, status=e.status) for e in page]
-        more = start + limit < len(found)
-        return AuditedPage(items=items, next_cursor=cursor_of(str(start + limit)) if more else None, total=len(found))
+        rest = [one for one in found if before is None or one[0] < before]
+        items = [Audited(**asdict(entry)) for _, entry in rest[:limit]]
+        following = cursor_of(*rest[limit - 1][0]) if len(rest) > limit else None
+        return AuditedPage(items=items, next_cursor=following, total=len(found))
 
     return routes
+
+
+def going(cursor: str) -> Place | None:
+    """Raises HTTPException 422."""
+    place = place_of(cursor, 2)
+    if place is None:
+        return None
+    if not isinstance(place[0], str) or type(place[1]) is not int:
+        raise HTTPException(422, "cursor is not one that this list gave out")
+    return place[0], place[1]
 
 
 class Auditing:
@@ -123,10 +129,10 @@ class Auditing:
         tenant = (scope.get("path_params") or {}).get("tenant") or (asked.get("tenant") or [opens])[0]
         if not who or not isinstance(tenant, str) or tenant == ADMIN_OPENS:
             return
-        user = (asked.get("user") or [None])[0]
-        did = _did(scope.get("method", "GET"), path)
+        did, users = scope.get(DEED) or (_did(scope.get("method", "GET"), path), ())
         by = f"{scope.get('method', 'WS')} {path}"
-        await asyncio.to_thread(self._audit.note, tenant, self._clock(), who, did, by, user=user, status=status)
+        for user in users or [(asked.get("user") or [None])[0]]:
+            await asyncio.to_thread(self._audit.note, tenant, self._clock(), who, did, by, user=user, status=status)
 
     def _who(self, scope: Scope) -> tuple[str, str]:
         """By its name, and what it opens: the key that was sent, or the one behind a signed-in page."""

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query
 
 from config.tenants import Tenant
 from gateway.routes.auth import Keys
-from gateway.routes.filters import Since, Until, User, Words, after, following, utc, whom
+from gateway.routes.filters import Since, Until, User, Words, following, going, utc, whom
 from gateway.routes.lists import Cursor, Limit
 from gateway.routes.memory_models import Event, EventPage, EventStats
 from gateway.routes.problems import problems
@@ -54,17 +54,17 @@ def router(keys: Keys, manager: MemoryManager) -> APIRouter:
         since: Since = None,
         until: Until = None,
         q: Words = "",
-        sort: Annotated[Literal["at", "importance"], Query(description="the greatest first")] = "at",
+        sort: Annotated[Literal["at", "importance"] | None, Query(description="the greatest first; else `at`")] = None,
         tenant: Tenant = Depends(keys.tenant),
     ) -> EventPage:
         asked = await wanted(tenant.id, user, type, importance, since, until, q)
-        place = after(cursor, sort)
-        listed = await manager.catalog.page(tenant.id, "events", asked, sort=sort, limit=limit, after=place)
+        on = going("events", cursor, sort, q)
+        listed = await manager.catalog.page(tenant.id, "events", asked, limit=limit, **on)
         return EventPage(
             items=[Event.model_validate(_shown(record)) for record in listed.records],
-            next_cursor=following(listed, sort),
+            next_cursor=following(listed),
             total=listed.total,
-            per_day=await per_day(tenant, asked) if place is None else None,
+            per_day=await per_day(tenant, asked) if on["after"] is None else None,
         )
 
     @routes.get("/stats", summary="How many there are, by type and by day")

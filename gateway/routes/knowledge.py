@@ -12,7 +12,7 @@ from config.tenants import Tenant
 from gateway.errors import InboxUnavailable
 from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
-from gateway.routes.filters import Since, Until, User, Words, after, following, utc, whom
+from gateway.routes.filters import Since, Until, User, Words, following, going, utc, whom
 from gateway.routes.lists import Cursor, Limit, Page
 from gateway.routes.memory import Sort, page_of, wanted_facts
 from gateway.routes.memory_models import (
@@ -54,12 +54,13 @@ def router(keys: Keys, manager: MemoryManager, forget: Forget) -> APIRouter:
         user: User = None,
         q: Words = "",
         min_confidence: Annotated[float, Query(ge=0, le=1)] = 0.0,
-        sort: Annotated[Sort, Query(description="the greatest first")] = "confidence",
+        sort: Annotated[Sort | None, Query(description="the greatest first; else `confidence`")] = None,
         superseded: Annotated[bool, Query(description="also what gave way to something else")] = False,
         tenant: Tenant = Depends(keys.tenant),
     ) -> Page[Memory]:
         wanted = wanted_facts(type, priority, scope, q, superseded=superseded, confidence=min_confidence or None)
-        return await page_of(manager, tenant.id, limit, cursor, user, sort, wanted=wanted)
+        by = sort or (None if q else "confidence")
+        return await page_of(manager, tenant.id, limit, cursor, user, by, wanted=wanted)
 
     @routes.post(
         "/facts/batch-delete", summary="Deletes facts, wherever they are kept", openapi_extra=_BATCH, responses=_BAD
@@ -82,9 +83,11 @@ def router(keys: Keys, manager: MemoryManager, forget: Forget) -> APIRouter:
     ) -> Page[Episode]:
         who = await whom(manager, tenant.id, user)
         wanted = Wanted(user=who, q=q, agent=agent, outcomes=tuple(outcome), since=utc(since), until=utc(until))
-        listed = await manager.catalog.page(tenant.id, "episodes", wanted, limit=limit, after=after(cursor, "ended"))
+        listed = await manager.catalog.page(
+            tenant.id, "episodes", wanted, limit=limit, **going("episodes", cursor, None, q)
+        )
         items = [Episode.model_validate(record) for record in listed.records]
-        return Page(items=items, next_cursor=following(listed, "ended"), total=listed.total)
+        return Page(items=items, next_cursor=following(listed), total=listed.total)
 
     @routes.get("/episodes/{episode_id}", summary="One session, with what was said", responses=problems(409))
     async def episode(
@@ -114,10 +117,10 @@ def router(keys: Keys, manager: MemoryManager, forget: Forget) -> APIRouter:
     ) -> Page[Procedure]:
         wanted = Wanted(q=q, types=tuple(one.value for one in type))
         listed = await manager.catalog.page(
-            tenant.id, "procedures", wanted, limit=limit, after=after(cursor, "created")
+            tenant.id, "procedures", wanted, limit=limit, **going("procedures", cursor, None, q)
         )
         items = [Procedure.model_validate(record) for record in listed.records]
-        return Page(items=items, next_cursor=following(listed, "created"), total=listed.total)
+        return Page(items=items, next_cursor=following(listed), total=listed.total)
 
     @routes.post("/procedures/batch-delete", summary="Deletes procedures", openapi_extra=_BATCH, responses=_BAD)
     async def delete_procedures(request: Request, tenant: Tenant = Depends(keys.tenant)) -> Deleted:
@@ -136,9 +139,9 @@ def router(keys: Keys, manager: MemoryManager, forget: Forget) -> APIRouter:
     ) -> Page[MemoryUser]:
         who = await whom(manager, tenant.id, user)
         wanted = Wanted(user=who, q=q, since=utc(since), until=utc(until))
-        listed = await manager.catalog.page(tenant.id, "users", wanted, limit=limit, after=after(cursor, "seen"))
+        listed = await manager.catalog.page(tenant.id, "users", wanted, limit=limit, **going("users", cursor, None, q))
         items = [MemoryUser.model_validate({"id": record["user_id"], **record}) for record in listed.records]
-        return Page(items=items, next_cursor=following(listed, "seen"), total=listed.total)
+        return Page(items=items, next_cursor=following(listed), total=listed.total)
 
     @routes.post(
         "/memory-users/batch-delete",

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from config.tenants import Tenant
 from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
-from gateway.routes.filters import User, Words, after, following, whom
+from gateway.routes.filters import User, Words, following, going, whom
 from gateway.routes.lists import Cursor, Limit, Page
 from gateway.routes.memory_models import Deleted, Memory, MemoryType, Mend, Stats, shown_memory
 from gateway.routes.problems import problems
@@ -42,7 +42,7 @@ def router(keys: Keys, manager: MemoryManager, clock: Callable[[], datetime]) ->
         scope: Annotated[Scope | None, Query(description="`session`: what holds in live sessions alone")] = None,
         user: User = None,
         q: Words = "",
-        sort: Annotated[Sort, Query(description="the greatest first")] = "created",
+        sort: Annotated[Sort | None, Query(description="the greatest first; else `created`")] = None,
         superseded: Annotated[bool, Query(description="also what gave way to something else")] = False,
         tenant: Tenant = Depends(keys.tenant),
     ) -> Page[Memory]:
@@ -125,19 +125,17 @@ def router(keys: Keys, manager: MemoryManager, clock: Callable[[], datetime]) ->
 
 
 async def page_of(
-    manager: MemoryManager, tenant: str, limit: int, cursor: str, user: str | None, sort: Sort, *, wanted: Wanted
+    manager: MemoryManager, tenant: str, limit: int, cursor: str, user: str | None, sort: Sort | None, *, wanted: Wanted
 ) -> Page[Memory]:
     """A page of memories; those of live sessions come from there."""
-    place = after(cursor, sort)
+    on = going("facts", cursor, sort, wanted.q)
     if wanted.scopes == (Scope.SESSION.value,):
-        listed = in_sessions.listed(await manager.curation.of_sessions(tenant, user), wanted, sort, limit, place)
+        listed = in_sessions.listed(await manager.curation.of_sessions(tenant, user), wanted, limit=limit, **on)
     else:
         who = await whom(manager, tenant, user)
-        listed = await manager.catalog.page(
-            tenant, "facts", replace(wanted, user=who), sort=sort, limit=limit, after=place
-        )
+        listed = await manager.catalog.page(tenant, "facts", replace(wanted, user=who), limit=limit, **on)
     items = [Memory.model_validate(shown_memory(record)) for record in listed.records]
-    return Page(items=items, next_cursor=following(listed, sort), total=listed.total)
+    return Page(items=items, next_cursor=following(listed), total=listed.total)
 
 
 async def exported(manager: MemoryManager, tenant: str, user: str | None, now: datetime) -> AsyncIterator[bytes]:

@@ -2,6 +2,7 @@
 "use strict";
 
 const PAUSE = 250; // ms without a key before it is looked for
+const BUSY = 2000; // ms between two looks at what is at work
 const AGAIN = 30000; // ms between two looks at a conversation of which nothing is heard
 document.documentElement.classList.add("scripted");
 
@@ -50,6 +51,12 @@ function merge(list, next) {
 function figures() {
   const part = document.querySelector("[data-load]");
   if (part) swap(`#${part.id}`, part.dataset.load);
+}
+
+/** What is still at work is looked at until it is done. */
+function again() {
+  const part = document.querySelector("[data-again]");
+  if (part) setTimeout(() => swap(`#${part.id}`, location.href).then(again), BUSY);
 }
 
 function address(form) {
@@ -130,6 +137,7 @@ for (const name of ["done", "n", "undo", "lang", "stats"]) said.searchParams.del
 history.replaceState(null, "", said); // loaded again, it does not say again what was done
 needs();
 figures();
+again();
 document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 const feed = document.querySelector("[data-feed]");
 if (feed) {

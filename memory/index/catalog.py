@@ -16,11 +16,12 @@ import orjson
 
 from config.vault import PLAIN, Vault
 from memory.errors import CatalogUnavailable
-from memory.index import queries, schema
+from memory.index import finding, queries, schema
 from memory.index.file import IndexFile, NotMade
 from memory.index.notes import Notes
 from memory.index.taking import Source
 from memory.listing import Counts, Kind, Listed, Place, Wanted
+from memory.recall.sought import BEST, Meant
 
 T = TypeVar("T")
 
@@ -31,7 +32,8 @@ _FILLERS = 2  # threads that fill indexes: however many tenants want theirs, sav
 
 class SqliteCatalog:
     """`base` is `DATA_DIR/index`. A question waits up to `patience` seconds until the index has caught up; after that
-    it is answered from what is there. `tidy` hears whose records were purged: what else comes from them goes too."""
+    it is answered from what is there. `tidy` hears whose records were purged: what else comes from them goes too;
+    `meant` finds by meaning, see `Finder.meant`."""
 
     def __init__(
         self,
@@ -40,6 +42,8 @@ class SqliteCatalog:
         *,
         patience: float = 5.0,
         tidy: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
+        meant: Callable[[str, str], Awaitable[Meant]] | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         vault: Vault = PLAIN,
     ) -> None:
         self._vault = vault
@@ -47,6 +51,8 @@ class SqliteCatalog:
         self._source = source
         self._patience = patience
         self._tidy = tidy
+        self._meant = meant
+        self._clock = clock
         self._notes = Notes(base)
         self._files: dict[str, IndexFile] = {}
         self._filling: dict[tuple[asyncio.AbstractEventLoop, str], asyncio.Future[int]] = {}
@@ -56,44 +62,44 @@ class SqliteCatalog:
         self, tenant: str, kind: Kind, wanted: Wanted, *, sort: str | None = None, limit: int = 50,
         after: Place | None = None,
     ) -> Listed:  # fmt: skip
-        asked, values = queries.page(kind, wanted, sort, limit + 1, after)
-        all_of_them, conditions = queries.total(kind, wanted)
+        if sort is not None and not sort.startswith(BEST):
+            queries.page(kind, wanted, sort, 0, None)  # one that there is not is a mistake, also where nothing is found
+        elif wanted.q:
+            return await self._best(tenant, kind, wanted, sort or "", limit, after)
+        else:
+            sort = next(iter(schema.OF[kind].sorts))
 
-        def look(db: sqlite3.Connection) -> Listed:
-            db.execute("BEGIN")  # one moment for both
-            found = db.execute(asked, values).fetchall()
-            shown, total = found[:limit], len(found)
+        def look(db: sqlite3.Connection, found: str) -> Listed:
+            asked, values = queries.page(kind, wanted, sort, limit + 1, after, found)
+            listed = db.execute(asked, values).fetchall()
+            shown, total = listed[:limit], len(listed)
             if after is not None or total > limit:  # else these are all
-                (total,) = db.execute(all_of_them, conditions).fetchone()
+                (total,) = db.execute(*queries.total(kind, wanted, found)).fetchone()
             records = [{"user_id": user, **orjson.loads(record)} for _, user, _, record in shown]
-            return Listed(records, total, tuple(shown[-1][:3]) if len(found) > limit else None)
+            return Listed(records, total, tuple(shown[-1][:3]) if len(listed) > limit else None, sort)
 
-        return await self._ask(tenant, look)
+        return await self._look(tenant, kind, wanted, look)
 
     async def counts(self, tenant: str, kind: Kind, wanted: Wanted) -> Counts:
-        asked, values = queries.counts(kind, wanted)
-
-        def look(db: sqlite3.Connection) -> Counts:
+        def look(db: sqlite3.Connection, found: str) -> Counts:
             total, by = 0, {name: dict[str, int]() for name in schema.OF[kind].counted}
-            for *names, number in db.execute(asked, values):
+            for *names, number in db.execute(*queries.counts(kind, wanted, found)):
                 total += number
                 for column, name in zip(by, names, strict=True):
                     by[column][name] = by[column].get(name, 0) + number
             return Counts(total, by)
 
-        return await self._ask(tenant, look)
+        return await self._look(tenant, kind, wanted, look)
 
     async def per_day(self, tenant: str, wanted: Wanted, zone: tzinfo) -> dict[date, int]:
-        asked, values = queries.per_slot(wanted)
-
-        def look(db: sqlite3.Connection) -> dict[date, int]:
+        def look(db: sqlite3.Connection, found: str) -> dict[date, int]:
             days: dict[date, int] = {}
-            for slot, number in db.execute(asked, values):
+            for slot, number in db.execute(*queries.per_slot(wanted, found)):
                 day = datetime.fromtimestamp(slot * schema.SLOT / 1000, UTC).astimezone(zone).date()
                 days[day] = days.get(day, 0) + number
             return dict(sorted(days.items()))
 
-        return await self._ask(tenant, look)
+        return await self._look(tenant, "events", wanted, look)
 
     async def whose(self, tenant: str, kind: Kind, record_id: str) -> list[str]:
         def look(db: sqlite3.Connection) -> list[str]:
@@ -127,6 +133,42 @@ class SqliteCatalog:
             file.stopping.set()
         if self._threads is not None:
             await asyncio.to_thread(self._threads.shutdown)
+
+    # -- looking for something ----------------------------------------------------------------------------------------
+
+    async def _best(
+        self, tenant: str, kind: Kind, wanted: Wanted, order: str, limit: int, after: Place | None
+    ) -> Listed:
+        meant, today = await self._meaning(tenant, kind, wanted.q), self._today()
+
+        def look(db: sqlite3.Connection) -> Listed:
+            db.execute("BEGIN")  # one moment for all of it
+            found = finding.find(db, kind, wanted.q, meant, today, order)
+            ranked = finding.ranked(db, kind, wanted, found)
+            rest = [one for one in ranked if after is None or (-one.score, one.user, one.id) > (-after[0], *after[1:])]
+            shown = rest[:limit]
+            asked = f"SELECT record FROM {kind} WHERE rowid = ?"
+            told = [{"user_id": one.user, **orjson.loads(db.execute(asked, [one.row]).fetchone()[0])} for one in shown]
+            last = (shown[-1].score, shown[-1].user, shown[-1].id) if len(rest) > limit else None
+            return Listed(told, len(ranked), last, str(found.order))
+
+        return await self._ask(tenant, look)
+
+    async def _look(self, tenant: str, kind: Kind, wanted: Wanted, look: Callable[[sqlite3.Connection, str], T]) -> T:
+        """`look` is given the rows in which that stands which is looked for, if something is."""
+        meant, today = await self._meaning(tenant, kind, wanted.q), self._today()
+
+        def within(db: sqlite3.Connection) -> T:
+            db.execute("BEGIN")  # one moment for all of it
+            return look(db, finding.find(db, kind, wanted.q, meant, today).rows if wanted.q else "")
+
+        return await self._ask(tenant, within)
+
+    async def _meaning(self, tenant: str, kind: Kind, q: str) -> Meant:
+        return await self._meant(tenant, q) if self._meant is not None and q and kind != "users" else {}
+
+    def _today(self) -> int:
+        return int(self._clock().timestamp() // 86400)
 
     # -- steps -------------------------------------------------------------------------------------------------------
 

@@ -2,59 +2,67 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from memory.index import schema
-from memory.index.rows import milliseconds, words
+from memory.index.rows import milliseconds
 from memory.listing import Kind, Place, Wanted
 
 Query = tuple[str, list[Any]]
 
 
-def page(kind: Kind, wanted: Wanted, sort: str | None, limit: int, after: Place | None) -> Query:
+def page(kind: Kind, wanted: Wanted, sort: str | None, limit: int, after: Place | None, found: str = "") -> Query:
     """Rows of (sorted by, user, id, record). Raises ValueError for a sort that there is not."""
     table = schema.OF[kind]
     name = sort or next(iter(table.sorts))
     if name not in table.sorts:
         raise ValueError(f"sort: {name!r} is none of {', '.join(table.sorts)}")
     by = table.sorts[name]
-    where, values = conditions(kind, wanted)
+    where, values = conditions(kind, wanted, found)
     if after is not None:
         where.append(f"{by} <= ? AND ({by} < ? OR (user, id) > (?, ?))")
         values += [after[0], after[0], after[1], after[2]]
-    sql = f"SELECT {by}, user, id, record FROM {kind}{_where(where)} ORDER BY {by} DESC, user, id LIMIT ?"
+    sql = f"SELECT {by}, user, id, record FROM {kind}{joined(where)} ORDER BY {by} DESC, user, id LIMIT ?"
     return sql, [*values, limit]
 
 
-def counts(kind: Kind, wanted: Wanted) -> Query:
+def counts(kind: Kind, wanted: Wanted, found: str = "") -> Query:
     """Rows of the table's counted columns and how many have these values."""
-    where, values = conditions(kind, wanted)
+    where, values = conditions(kind, wanted, found)
     by = ", ".join(schema.OF[kind].counted)
     if not by:
-        return f"SELECT COUNT(*) FROM {kind}{_where(where)}", values
-    return f"SELECT {by}, COUNT(*) FROM {kind}{_where(where)} GROUP BY {by}", values
+        return f"SELECT COUNT(*) FROM {kind}{joined(where)}", values
+    return f"SELECT {by}, COUNT(*) FROM {kind}{joined(where)} GROUP BY {by}", values
 
 
-def total(kind: Kind, wanted: Wanted) -> Query:
-    where, values = conditions(kind, wanted)
-    return f"SELECT COUNT(*) FROM {kind}{_where(where)}", values
+def total(kind: Kind, wanted: Wanted, found: str = "") -> Query:
+    where, values = conditions(kind, wanted, found)
+    return f"SELECT COUNT(*) FROM {kind}{joined(where)}", values
 
 
-def per_slot(wanted: Wanted) -> Query:
-    """Rows of (slot, how many events)."""
-    where, values = conditions("events", wanted)
-    return f"SELECT slot, COUNT(*) FROM events{_where(where)} GROUP BY slot", values
+def per_slot(wanted: Wanted, found: str = "") -> Query:
+    """Rows of (slot, how many events). Since the begin of a slot the slots themselves are compared: they stand in
+    the index that is counted in."""
+    begin = milliseconds(wanted.since) if wanted.since is not None else None
+    on_a_slot = begin is not None and begin % schema.SLOT == 0
+    where, values = conditions("events", replace(wanted, since=None) if on_a_slot else wanted, found)
+    if begin is not None and on_a_slot:
+        where.append("slot >= ?")
+        values.append(begin // schema.SLOT)
+    return f"SELECT slot, COUNT(*) FROM events{joined(where)} GROUP BY slot", values
 
 
 def last_events(wanted: Wanted) -> Query:
     """Rows of (user, record), each user's newest."""
     where, values = conditions("events", wanted)
     # Of a group whose greatest value is asked for, SQLite gives the other columns of the row that has it.
-    sql = f"SELECT user, record, MAX(at) FROM events{_where(where)} GROUP BY user"
+    sql = f"SELECT user, record, MAX(at) FROM events{joined(where)} GROUP BY user"
     return sql, values
 
 
-def conditions(kind: Kind, wanted: Wanted) -> tuple[list[str], list[Any]]:
+def conditions(kind: Kind, wanted: Wanted, found: str = "") -> tuple[list[str], list[Any]]:
+    """`found`: the rows that have what `q` looks for, as JSON."""
     table = schema.OF[kind]
     where: list[str] = []
     values: list[Any] = []
@@ -89,19 +97,14 @@ def conditions(kind: Kind, wanted: Wanted) -> tuple[list[str], list[Any]]:
         holds(f"{table.time} >= ?", milliseconds(wanted.since))
     if wanted.until is not None:
         holds(f"{table.time} < ?", milliseconds(wanted.until))
-    parts = words(wanted.q).split()
-    if len(parts) == 1:
-        holds("instr(words, ?) > 0", parts[0])
-    elif parts:
-        holds("words LIKE ? ESCAPE '\\'", f"%{'%'.join(map(_literal, parts))}%")
-    elif wanted.q:
-        where.append("0")  # nothing that can be looked for is found nowhere
+    if wanted.q:
+        holds("rowid IN (SELECT value FROM json_each(?))", found or "[]")
     return where, values
 
 
-def _where(where: list[str]) -> str:
+def joined(where: list[str]) -> str:
     return f" WHERE {' AND '.join(where)}" if where else ""
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     return "".join(f"\\{sign}" if sign in "%_\\" else sign for sign in text)

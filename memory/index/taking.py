@@ -6,10 +6,12 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Protocol
 
-from memory.index import rows, schema
+from memory.index import postings, rows, schema
 from memory.index.notes import Mark
 from memory.listing import Kind
 from memory.models import LongTermMemory
+
+_CACHE = 32 * 1024  # KiB: what is filled touches pages all over the index
 
 
 class Source(Protocol):
@@ -33,6 +35,7 @@ def take(db: sqlite3.Connection, source: Source, tenant: str, user: str) -> None
     if stamp and known and known[0] == stamp:
         return
     memory = source.read(tenant, user) if stamp else None
+    db.execute(f"PRAGMA cache_size = -{_CACHE}")
     found = rows.of(memory) if memory is not None else {}
     for kind in schema.OF:
         _replace(db, kind, user, found.get(kind, []))
@@ -45,19 +48,21 @@ def take(db: sqlite3.Connection, source: Source, tenant: str, user: str) -> None
 def _replace(db: sqlite3.Connection, kind: Kind, user: str, new: list[rows.Row]) -> None:
     """Writes what changed alone."""
     known = dict(db.execute(f"SELECT id, digest FROM {kind} WHERE user = ?", [user]))
-    digests = {row.id: row.digest for row in new}
-    gone = [(user, name) for name in known if name not in digests]
+    changed = [(row, digest) for row in new if known.get(row.id) != (digest := row.digest)]
+    gone = known.keys() - {row.id for row in new} | (known.keys() & {row.id for row, _ in changed})
     if gone:
-        db.executemany(f"DELETE FROM {kind} WHERE user = ? AND id = ?", gone)
-    columns = ("user", "id", "digest", *schema.OF[kind].columns, "words", "record")
-    changed = [
-        (user, row.id, digests[row.id], *row.values, row.words, row.record.decode())
-        for row in new
-        if known.get(row.id) != digests[row.id]
-    ]
+        postings.remove(db, kind, user, gone)
     if changed:
-        places = ", ".join("?" * len(columns))
-        db.executemany(f"INSERT OR REPLACE INTO {kind} ({', '.join(columns)}) VALUES ({places})", changed)
+        columns = ("user", "id", "digest", *schema.OF[kind].columns, "words", "record")
+        postings.put(
+            db,
+            kind,
+            columns,
+            [
+                (row.words, (user, row.id, digest, *row.values, row.words, row.record.decode()))
+                for row, digest in changed
+            ],
+        )
 
 
 def taken(db: sqlite3.Connection) -> dict[str, str]:

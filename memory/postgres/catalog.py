@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
@@ -14,49 +16,97 @@ from memory.facts import Fact, attributes
 from memory.index import rows, schema
 from memory.listing import Counts, Kind, Listed, Place, Wanted
 from memory.long_term import document
-from memory.postgres import queries, records
+from memory.postgres import finding, queries, records
+from memory.postgres.database import Connection
+from memory.postgres.finding import Found
 from memory.postgres.store import PostgresLongTerm
+from memory.recall.sought import BEST, Sought
 
 
 class PostgresCatalog:
     """`tidy` hears whose records were purged: what else comes from them goes too. Nothing has to be caught up with."""
 
     def __init__(
-        self, longterm: PostgresLongTerm, *, tidy: Callable[[str, Collection[str]], Awaitable[None]] | None = None
-    ) -> None:
+        self, longterm: PostgresLongTerm, *, tidy: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:  # fmt: skip
         self._longterm = longterm
         self._database = longterm.database
         self._tidy = tidy
+        self._clock = clock
 
     async def page(
         self, tenant: str, kind: Kind, wanted: Wanted, *, sort: str | None = None, limit: int = 50,
         after: Place | None = None,
     ) -> Listed:  # fmt: skip
-        asked = queries.page(tenant, kind, wanted, sort, limit + 1, after)
+        if wanted.q and (sort is None or sort.startswith(BEST)):
+            return await self._best(tenant, kind, wanted, sort or "", limit, after)
+        if sort is None or sort.startswith(BEST):
+            sort = next(iter(schema.OF[kind].sorts))
+        queries.page(
+            tenant, kind, wanted, sort, 0, None
+        )  # one that there is not is a mistake, also where nothing is found
+        places = await self._places(tenant, kind, wanted)
         with _faults():
             async with self._database.tenant(tenant, reading=True) as db:
+                asked = queries.page(tenant, kind, wanted, sort, limit + 1, after, places)
                 found = await (await db.execute(*asked)).fetchall()
                 shown, total = found[:limit], len(found)
                 if after is not None or total > limit:  # else these are all
-                    (total,) = (await (await db.execute(*queries.total(tenant, kind, wanted))).fetchone()) or (0,)
-                more: Sequence[Any] = ()
-                if kind == "users":
-                    more = await (await db.execute(*queries.of_users(tenant, [row[1] for row in shown]))).fetchall()
-            named = await self._longterm.named(tenant, [row[1] for row in shown])
+                    counted = await db.execute(*queries.total(tenant, kind, wanted, places))
+                    (total,) = (await counted.fetchone()) or (0,)
+                told = await self._told(db, tenant, kind, shown)
+        last = (float(shown[-1][0]), shown[-1][1], shown[-1][2]) if len(found) > limit else None
+        return Listed(told, total, last, sort)
+
+    async def _best(
+        self, tenant: str, kind: Kind, wanted: Wanted, order: str, limit: int, after: Place | None
+    ) -> Listed:
+        found = await self._found(tenant, kind, wanted, order)
+        rest = [
+            one for one in found.ranked if after is None or (-one.score, one.user, one.id) > (-after[0], *after[1:])
+        ]
+        shown = rest[:limit]
+        places = [one.user for one in shown], [one.id for one in shown]
+        with _faults():
+            async with self._database.tenant(tenant, reading=True) as db:
+                asked = queries.page(tenant, kind, wanted, None, limit, None, places)
+                rows = {row[1:3]: row for row in await (await db.execute(*asked)).fetchall()}
+                mine = [rows[one.user, one.id] for one in shown if (one.user, one.id) in rows]  # some may be gone since
+                told = await self._told(db, tenant, kind, mine)
+        last = (shown[-1].score, shown[-1].user, shown[-1].id) if len(rest) > limit else None
+        return Listed(told, len(found.ranked), last, str(found.order))
+
+    async def _found(self, tenant: str, kind: Kind, wanted: Wanted, order: str = "") -> Found:
+        sought, today = Sought.of(wanted.q), int(self._clock().timestamp() // 86400)
+        with _faults():
+            async with self._database.tenant(tenant, reading=True) as db:
+                every = await db.execute(*queries.total(tenant, kind, replace(wanted, q="")))
+                rows = await (await db.execute(*finding.query(tenant, kind, wanted, sought))).fetchall()
+                (total,) = await every.fetchone() or (0,)
+        return await asyncio.to_thread(finding.found, rows, total, sought, today, order)
+
+    async def _places(self, tenant: str, kind: Kind, wanted: Wanted) -> queries.Places | None:
+        return (await self._found(tenant, kind, wanted)).places if wanted.q else None
+
+    async def _told(self, db: Connection, tenant: str, kind: Kind, shown: Sequence[Any]) -> list[dict[str, Any]]:
+        """Rows of `queries.page` as they are listed."""
+        more: Sequence[Any] = ()
+        if kind == "users":
+            more = await (await db.execute(*queries.of_users(tenant, [row[1] for row in shown]))).fetchall()
+        named = await self._longterm.named(tenant, [row[1] for row in shown])
         if kind == "users":
             of = {row[0]: row[1:] for row in more}
-            listed = [_user(tenant, user, row[3], *of[row[1]]) for user, row in zip(named, shown, strict=True)]
-        else:
-            listed = [
-                {"user_id": user, **orjson.loads(records.shown(kind, orjson.loads(row[3]), row[2]))}
-                for user, row in zip(named, shown, strict=True)
-            ]
-        last = (float(shown[-1][0]), shown[-1][1], shown[-1][2]) if len(found) > limit else None
-        return Listed(listed, total, last)
+            return [_user(tenant, user, row[3], *of[row[1]]) for user, row in zip(named, shown, strict=True)]
+        return [
+            {"user_id": user, **orjson.loads(records.shown(kind, orjson.loads(row[3]), row[2]))}
+            for user, row in zip(named, shown, strict=True)
+        ]
 
     async def counts(self, tenant: str, kind: Kind, wanted: Wanted) -> Counts:
+        found = await self._places(tenant, kind, wanted)
         total, by = 0, {name: dict[str, int]() for name in schema.OF[kind].counted}
-        for *names, number in await self._ask(tenant, queries.counts(tenant, kind, wanted)):
+        for *names, number in await self._ask(tenant, queries.counts(tenant, kind, wanted, found)):
             total += number
             for column, name in zip(by, names, strict=True):
                 by[column][name] = by[column].get(name, 0) + number
@@ -64,7 +114,8 @@ class PostgresCatalog:
 
     async def per_day(self, tenant: str, wanted: Wanted, zone: tzinfo) -> dict[date, int]:
         days: dict[date, int] = {}
-        for slot, number in await self._ask(tenant, queries.per_slot(tenant, wanted)):
+        found = await self._places(tenant, "events", wanted)
+        for slot, number in await self._ask(tenant, queries.per_slot(tenant, wanted, found)):
             day = datetime.fromtimestamp(slot * schema.SLOT / 1000, UTC).astimezone(zone).date()
             days[day] = days.get(day, 0) + number
         return dict(sorted(days.items()))

@@ -7,53 +7,59 @@ from typing import Any
 
 from memory import keys
 from memory.index import schema
-from memory.index.rows import milliseconds, words
+from memory.index.rows import milliseconds
 from memory.listing import Kind, Place, Wanted
 from memory.postgres.records import clean
 
 Query = tuple[str, list[Any]]
+Places = tuple[Sequence[str], Sequence[str]]  # users' keys and ids, in pairs
 
 
-def page(tenant: str, kind: Kind, wanted: Wanted, sort: str | None, limit: int, after: Place | None) -> Query:
+def page(
+    tenant: str, kind: Kind, wanted: Wanted, sort: str | None, limit: int, after: Place | None,
+    found: Places | None = None,
+) -> Query:  # fmt: skip
     """Rows of (sorted by, user's key, id, record), for users (…, their rest). Raises ValueError for a sort that there
     is not."""
     table = schema.OF[kind]
     name = sort or next(iter(table.sorts))
     if name not in table.sorts:
         raise ValueError(f"sort: {name!r} is none of {', '.join(table.sorts)}")
-    by, id_, record = table.sorts[name], *(("user_id", "rest") if kind == "users" else ("id", "record"))
-    where, values = _conditions(tenant, kind, wanted)
+    by, id_, record = table.sorts[name], id_of(kind), "rest" if kind == "users" else "record"
+    where, values = conditions(tenant, kind, wanted, found)
     if after is not None:
         where.append(f"{by} <= %s AND ({by} < %s OR (user_id, {id_}) > (%s, %s))")
         values += [after[0], after[0], clean(after[1]), clean(after[2])]
-    sql = f"SELECT {by}, user_id, {id_}, {record} FROM {_from(kind, where)} ORDER BY {by} DESC, user_id, {id_} LIMIT %s"
+    sql = (
+        f"SELECT {by}, user_id, {id_}, {record} FROM {rows_of(kind, where)} ORDER BY {by} DESC, user_id, {id_} LIMIT %s"
+    )
     return sql, [*values, limit]
 
 
-def counts(tenant: str, kind: Kind, wanted: Wanted) -> Query:
+def counts(tenant: str, kind: Kind, wanted: Wanted, found: Places | None = None) -> Query:
     """Rows of the table's counted columns and how many have these values."""
-    where, values = _conditions(tenant, kind, wanted)
+    where, values = conditions(tenant, kind, wanted, found)
     by = ", ".join(schema.OF[kind].counted)
     if not by:
-        return f"SELECT COUNT(*) FROM {_from(kind, where)}", values
-    return f"SELECT {by}, COUNT(*) FROM {_from(kind, where)} GROUP BY {by}", values
+        return f"SELECT COUNT(*) FROM {rows_of(kind, where)}", values
+    return f"SELECT {by}, COUNT(*) FROM {rows_of(kind, where)} GROUP BY {by}", values
 
 
-def total(tenant: str, kind: Kind, wanted: Wanted) -> Query:
-    where, values = _conditions(tenant, kind, wanted)
-    return f"SELECT COUNT(*) FROM {_from(kind, where)}", values
+def total(tenant: str, kind: Kind, wanted: Wanted, found: Places | None = None) -> Query:
+    where, values = conditions(tenant, kind, wanted, found)
+    return f"SELECT COUNT(*) FROM {rows_of(kind, where)}", values
 
 
-def per_slot(tenant: str, wanted: Wanted) -> Query:
+def per_slot(tenant: str, wanted: Wanted, found: Places | None = None) -> Query:
     """Rows of (slot, how many events)."""
-    where, values = _conditions(tenant, "events", wanted)
-    return f"SELECT slot, COUNT(*) FROM {_from('events', where)} GROUP BY slot", values
+    where, values = conditions(tenant, "events", wanted, found)
+    return f"SELECT slot, COUNT(*) FROM {rows_of('events', where)} GROUP BY slot", values
 
 
 def last_events(tenant: str, wanted: Wanted) -> Query:
     """Rows of (user's key, id, record), each user's newest."""
-    where, values = _conditions(tenant, "events", wanted)
-    sql = f"SELECT DISTINCT ON (user_id) user_id, id, record FROM {_from('events', where)} ORDER BY user_id, at DESC"
+    where, values = conditions(tenant, "events", wanted)
+    sql = f"SELECT DISTINCT ON (user_id) user_id, id, record FROM {rows_of('events', where)} ORDER BY user_id, at DESC"
     return sql, values
 
 
@@ -76,7 +82,8 @@ def of_users(tenant: str, users: Sequence[str]) -> Query:
     return sql, [list(users), tenant, tenant, tenant]
 
 
-def _conditions(tenant: str, kind: Kind, wanted: Wanted) -> tuple[list[str], list[Any]]:
+def conditions(tenant: str, kind: Kind, wanted: Wanted, found: Places | None = None) -> tuple[list[str], list[Any]]:
+    """`found`: those that have what `q` looks for."""
     table = schema.OF[kind]
     where: list[str] = ["tenant = %s"]
     values: list[Any] = [tenant]
@@ -110,17 +117,18 @@ def _conditions(tenant: str, kind: Kind, wanted: Wanted) -> tuple[list[str], lis
         holds(f"{table.time} >= %s", milliseconds(wanted.since))
     if wanted.until is not None:
         holds(f"{table.time} < %s", milliseconds(wanted.until))
-    parts = words(wanted.q).split()
-    if len(parts) == 1:
-        holds("strpos(words, %s) > 0", clean(parts[0]))
-    elif parts:
-        holds("words LIKE %s", f"%{'%'.join(map(_literal, parts))}%")
-    elif wanted.q:
-        where.append("false")  # nothing that can be looked for is found nowhere
+    if wanted.q:
+        where.append(f"(user_id, {id_of(kind)}) IN (SELECT * FROM unnest(%s::text[], %s::text[]))")
+        values += [list(one) for one in found or ((), ())]
     return where, values
 
 
-def _from(kind: Kind, where: list[str]) -> str:
+def id_of(kind: Kind) -> str:
+    """The column that tells a user's rows apart."""
+    return "user_id" if kind == "users" else "id"
+
+
+def rows_of(kind: Kind, where: list[str]) -> str:
     return f"chat_chat.{'people' if kind == 'users' else kind} WHERE {' AND '.join(where)}"
 
 
@@ -128,5 +136,5 @@ def _key(user: str) -> str:
     return keys.escape(user) if user else ""
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     return "".join(f"\\{sign}" if sign in "%_\\" else sign for sign in clean(text))

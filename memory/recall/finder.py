@@ -14,6 +14,7 @@ from config.vault import PLAIN, Vault
 from memory.recall.entry import Entry, Hit
 from memory.recall.meaning import Meaning, packed
 from memory.recall.ranking import Ranking
+from memory.recall.sought import surely
 from memory.recall.vector_file import Stored, VectorFile
 from processors.llm import LLMUnavailable
 
@@ -69,6 +70,23 @@ class Finder:
             question, limit, closeness=closeness, floor=embeddings.floor, trust=embeddings.trust, keep=keep,
             around=around, now=now,
         )  # fmt: skip
+
+    async def meant(self, tenant: str, question: str) -> dict[tuple[str, str], float]:
+        """By owner and id, of everything in the tenant that has its vector: what surely means the same as the question,
+        and how much that weighs beside words, which weigh 1. Nothing where there are no vectors on disk."""
+        embeddings = self._embeddings_of(tenant)
+        if embeddings is None or self._file is None or not question.strip():
+            return {}
+        if not await asyncio.to_thread(self._file.made_by, tenant, embeddings.name):
+            return {}  # a model is not loaded for nothing
+        try:
+            asked = await self._asked(question, embeddings)
+        except LLMUnavailable as error:
+            log.warning("searched by words alone: %s", error, extra={"tenant": tenant})
+            return {}
+        floor, least = embeddings.floor, surely(embeddings.floor)
+        found = await asyncio.to_thread(self._file.closest, tenant, embeddings.name, asked, least, _CLOSEST)
+        return {one: embeddings.trust * (value - floor) / (1 - floor) for one, value in found.items()}
 
     async def fill(self, tenant: str, owner: str, entries: Sequence[Entry]) -> int:
         """Makes in the file the vectors that an owner's entries lack, and drops what is none of these; how many were

@@ -18,7 +18,7 @@ _K1, _B = 1.2, 0.6
 _COMMON = 0.05  # of a large collection: a term in more of its texts than that tells nothing
 _LARGE = 1000
 _ECHO_FROM, _ECHO_TERMS, _ECHO, _ECHO_TO = 5, 6, 0.15, 300  # words that go with the best texts count a little too
-_TOPIC = 0.6  # the share where a text has none of the words, but all that the question speaks of
+TOPIC = 0.6  # the share where a text has none of the words, but all that the question speaks of
 _LATIN = re.compile(r"[^\W_ก-๎]+")
 _VAST = 4000  # texts from which arrays are quicker
 _BEST = 1000  # of those that are looked at further
@@ -96,7 +96,7 @@ class Lexical:
                 if not term.startswith("#"):
                     worded.add(number)
                 else:
-                    topics[number] = topics.get(number, 0.0) + _TOPIC * weight / spoken
+                    topics[number] = topics.get(number, 0.0) + TOPIC * weight / spoken
         shares |= {number: share for number, share in topics.items() if share > shares[number]}
         for number in self._gone & scores.keys():
             del scores[number], shares[number]
@@ -152,17 +152,9 @@ class Lexical:
 
     def _slips(self, word: str) -> list[int]:
         """The texts with a Latin word that begins like this one, or is it with a slip of the finger."""
-        if len(word) < 4 or word.isdigit() or thai(word):
-            return []
-        mine = _pieces(word)
         found: set[int] = set()
-        for other in self._latin.get(word[0], ()):
-            if other.startswith(word):
-                found.update(self._numbers[other])
-            elif len(other) >= 4 and abs(len(other) - len(word)) <= 2:
-                theirs = _pieces(other)
-                if len(mine & theirs) >= _LIKE * len(mine | theirs):
-                    found.update(self._numbers[other])
+        for other in slips(word, self._latin.get(word[0], ())):
+            found.update(self._numbers[other])
         return sorted(found)
 
     def _among_many(
@@ -190,7 +182,7 @@ class Lexical:
             scores[at] += weight * counts * (_K1 + 1) / (counts + fixed + slope * lengths[at])
             shares[at] += weight / whole
             if term.startswith("#"):
-                topics[at] += _TOPIC * weight / spoken
+                topics[at] += TOPIC * weight / spoken
             else:
                 worded[at] = True
         shares = np.maximum(shares, topics)
@@ -242,6 +234,21 @@ def numpy() -> Any:
         import numpy as found
     except ImportError:
         return None
+    return found
+
+
+def slips(word: str, among: Iterable[str]) -> list[str]:
+    """Latin words with the same first letter that begin like this one, or are it with a slip of the finger."""
+    if len(word) < 4 or word.isdigit() or thai(word):
+        return []
+    mine, found = _pieces(word), []
+    for other in among:
+        if other.startswith(word):
+            found.append(other)
+        elif len(other) >= 4 and abs(len(other) - len(word)) <= 2:
+            theirs = _pieces(other)
+            if len(mine & theirs) >= _LIKE * len(mine | theirs):
+                found.append(other)
     return found
 
 

@@ -17,6 +17,21 @@ def packed(vectors: Any) -> list[bytes]:
     return [row.tobytes() for row in whole]
 
 
+def cosines(vectors: Sequence[bytes], question: Any) -> list[float]:
+    """Of packed vectors to a float32 row of unit length; 0.0 for those of another length."""
+    import numpy as np
+
+    mine = [at for at, vector in enumerate(vectors) if len(vector) == len(question)]
+    rows = np.frombuffer(b"".join(vectors[at] for at in mine), np.int8).reshape(len(mine), -1) if mine else None
+    out = [0.0] * len(vectors)
+    for start in range(0, len(mine), _CHUNK):
+        assert rows is not None
+        close = (rows[start : start + _CHUNK].astype(np.float32) @ question) / _SCALE
+        for at, value in zip(mine[start : start + _CHUNK], close.tolist(), strict=True):
+            out[at] = value
+    return out
+
+
 class Meaning:
     """Ids and their vectors. Brute force: a hundred thousand take some ten milliseconds."""
 

@@ -15,10 +15,10 @@ from memory.recall.terms import terms
 
 # Set on two of five long conversations and half of the Thai pairs; see benchmarks/recall.py.
 _K = 15  # the first few ranks differ little: what two parts put third goes before what one puts first
-_STRENGTH = 0.05  # beside words, which weigh 1
-_FOUND = 0.12  # the share of a question from which a text is found by words
-_WORD = 0.5  # the same where the question is a word or two
-_SURELY = 1 / 3  # of the way from the floor to the same words: what is found by meaning alone where no model reads it
+STRENGTH = 0.05  # beside words, which weigh 1
+FOUND = 0.12  # the share of a question from which a text is found by words
+WORD = 0.5  # the same where the question is a word or two
+SURELY = 1 / 3  # of the way from the floor to the same words: what is found by meaning alone where no model reads it
 _ALL = 0.99  # the share that is every word of the question
 _MOST = 200  # of each part that are looked at
 _NEXT, _AFTER = 0.4, 0.2  # how much of its neighbours' fit an entry gets: what answers stands next to what was asked
@@ -26,7 +26,7 @@ _NEXT_MEANING, _AFTER_MEANING = 0.3, 0.1
 _SAME_TALK = timedelta(hours=1)
 _SPEAKER = 1.2  # who is named in the question said it
 _ALIKE = 1e-6
-_HALF_LIFE = 90.0  # days
+HALF_LIFE = 90.0  # days
 _REBUILD = 0.3  # the share of removed entries from which the rest is taken over into a new one
 
 
@@ -100,7 +100,7 @@ class Ranking:
         will read what is found: what stands next to a good one is found too, and what has only something to do with the
         question; without it only what has its words, or surely means the same."""
         asked = terms(question)
-        enough = _FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else _WORD
+        enough = FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else WORD
         words, shares, worded = (
             self._lexical.scores(asked, echo=True)
             if around
@@ -109,7 +109,7 @@ class Ranking:
         found = {number: score for number, score in words.items() if shares[number] >= enough}
         if around:
             found = self._spread({number: words[number] for number in self._best(words)}, _NEXT, _AFTER)
-        meant = self._meant(closeness, floor if around else floor + (1 - floor) * _SURELY, around)
+        meant = self._meant(closeness, floor if around else floor + (1 - floor) * SURELY, around)
         allowed = {n for n in found.keys() | meant.keys() if keep(self._entries[n])}
         if not around and any(shares.get(number, 0.0) > _ALL for number in allowed):
             # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
@@ -166,7 +166,7 @@ class Ranking:
                 fused[number] = fused.get(number, 0.0) + weight / (_K + rank)
         strength = {number: self._strength(self._entries[number], now) for number in self._best(fused)}
         for number, rank in self._ranks(strength):
-            fused[number] += _STRENGTH / (_K + rank)
+            fused[number] += STRENGTH / (_K + rank)
         named = {self._speakers[word] for word in asked if word in self._speakers}
         if len(named) == 1:
             fused = {n: score * (_SPEAKER if self._entries[n].by in named else 1.0) for n, score in fused.items()}
@@ -187,4 +187,4 @@ class Ranking:
 
     def _strength(self, entry: Entry, now: datetime | None) -> float:
         age = max(0.0, (now - entry.at).total_seconds() / 86400) if now and entry.at else 0.0
-        return entry.weight * (0.5 + 0.5 * math.pow(0.5, age / _HALF_LIFE))
+        return entry.weight * (0.5 + 0.5 * math.pow(0.5, age / HALF_LIFE))

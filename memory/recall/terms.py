@@ -67,7 +67,7 @@ def thai(word: str) -> bool:
     return "\u0e01" <= word[0] <= "\u0e4e"
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """ "opens", "opening", "opened" are one word, so are "city" and "cities"."""
     for ending in _ENDINGS:
@@ -83,6 +83,12 @@ def topics(normalised: str) -> list[str]:
     names, automaton = _topics()
     found = automaton.find_matches_as_indexes(words_apart(normalised))
     return list(dict.fromkeys(f"#{name}" for index, _, _ in found for name in names[index]))
+
+
+def topic_words(topic: str) -> list[str]:
+    """What has "#allergy" for a topic: "แพ้", "rash"; normalised."""
+    data = yaml.safe_load((Path(__file__).parent / "topics.yaml").read_text(encoding="utf-8"))
+    return list(filter(None, map(normalise, (data.get(topic[1:]) or "").split(";"))))
 
 
 @cache

@@ -7,17 +7,20 @@ import logging
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
+from heapq import nlargest
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from config.vault import PLAIN, Locked, Safe, Vault
 from memory import sqlite_files
+from memory.recall.meaning import cosines
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 ENDING = "vectors.sqlite"
+_PART = 4096  # vectors that are read at a time
 _SCHEMA = """CREATE TABLE IF NOT EXISTS vectors (
     owner TEXT NOT NULL, id TEXT NOT NULL, model TEXT NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL,
     PRIMARY KEY (owner, id)) WITHOUT ROWID"""
@@ -79,6 +82,28 @@ class VectorFile:
 
         return self._step(tenant, look, [], make=False)
 
+    def made_by(self, tenant: str, model: str) -> bool:
+        """Whether there is any vector of that model."""
+
+        def look(db: sqlite3.Connection) -> bool:
+            return db.execute("SELECT 1 FROM vectors WHERE model = ? LIMIT 1", (model,)).fetchone() is not None
+
+        return self._step(tenant, look, False, make=False)
+
+    def closest(self, tenant: str, model: str, question: Any, least: float, most: int) -> dict[tuple[str, str], float]:
+        """By owner and id the `most` highest cosines from `least` on, over all owners. Nothing is kept in memory: what
+        is deleted here is found no more, and a search of a hundred thousand reads them all."""
+
+        def look(db: sqlite3.Connection) -> dict[tuple[str, str], float]:
+            found: list[tuple[float, str, str]] = []
+            rows = db.execute("SELECT owner, id, vector FROM vectors WHERE model = ?", (model,))
+            while part := rows.fetchmany(_PART):
+                close = cosines([vector for _, _, vector in part], question)
+                found += [(c, owner, name) for c, (owner, name, _) in zip(close, part, strict=True) if c >= least]
+            return {(owner, name): value for value, owner, name in nlargest(most, found)}
+
+        return self._step(tenant, look, {}, make=False)
+
     def remove(self, tenant: str) -> None:
         """The file: it is made anew."""
         for path in sqlite_files.every(self._base, tenant, ENDING):
@@ -86,7 +111,7 @@ class VectorFile:
 
     def renew(self, tenant: str) -> None:
         """Takes over what was written under another key, or none, and removes it; what no key at hand opens stays.
-        OSError."""
+        Raises OSError."""
         safe = self._vault.of(tenant)
         path = sqlite_files.path_of(self._base, tenant, ENDING, safe)
         for other in sqlite_files.every(self._base, tenant, ENDING):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -85,6 +86,7 @@ async def lived_in(home: House) -> None:
     media = data / "media" / "shop" / f"line:{ANN}"
     media.mkdir(parents=True)
     (media / "photo.jpg").write_bytes(bytes(range(256)))
+    os.utime(media / "photo.jpg", (1e9, 1e9))
 
 
 async def left_waiting(settings: Settings) -> None:
@@ -126,7 +128,7 @@ async def the_machine_is_lost(settings: Settings, tmp_path: Path, lose: Callable
     assert whole
     assert "2 messages wait to be answered; 1 people had been forgotten and stay so" in lines
     assert await known_of(settings, f"line:{ANN}") == ann
-    assert photo.read_bytes() == bytes(range(256))
+    assert (photo.read_bytes(), photo.stat().st_mtime) == (bytes(range(256)), 1e9)
     assert (KeyRing(settings.data_dir).of("shop"), len(key)) == (key, 1)
     assert Blocked(settings.data_dir).of("shop") == {"line:U" + "d" * 32}
     assert await known_of(settings, f"line:{BOB}") == (None, [])

@@ -13,6 +13,7 @@ from typing import Any
 
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.normalise import PARTICLES, normalise, safe
+from processors.numbers import COUNT
 
 LARGE_ENOUGH = 14.0  # billions of parameters
 _LONGEST = 80  # characters: who writes more says what they mean
@@ -32,12 +33,19 @@ _POINTS = re.compile(
     r"|\bthe (?:first|second|third|last|big|small|large|cheaper|bigger|smaller)\b"
     r"|\b(?:what|how) about (?:this|that)\b|\b(?:do|does|is|are|can|was) (?:this|that)\b"
 )
+_COMPARES = re.compile(
+    r"กว่า(?:นี้|นั้น|กัน)(?!มาก)|\b(?:anything|something|any|one) (?:\w+er|else|similar)\b|\ba (?:\w+ )?one\b"
+    r"|\bwhich(?: one)? is (?:best|\w+er)\b"
+)
 _GOES_ON = re.compile(
     r"^(?:แล้ว(?!แต่|ก็)|ส่วน|งั้น|ถ้างั้น|และ|หรือว่า|and\b|or\b|what about\b|how about\b|also\b|then\b|what if\b)"
 )
-_GOES_BACK = re.compile(r"(?:ล่ะ|หล่ะ|ละ|อ่ะ|อะ)\W*$")
+_GOES_BACK = re.compile(r"(?:ล่ะ|หล่ะ|ละ|อ่ะ|อะ)(?:ครับ|ค่ะ|คะ|คับ|จ๊ะ|จ้ะ|ฮะ)?\W*$")
 _BARE = re.compile(
     r"(?:(?:ราคา)?เท่าไหร่|กี่บาท|ราคา|กี่โมง|เมื่อไหร่|ที่ไหน|ยังไง|ทำไม|เพราะอะไร|กี่(?:อัน|ตัว|ชิ้น|วัน|คน|แก้ว)|มีกี่\S{1,8}|ใคร|นานไหม|แพงไหม|ส่งไหม|มีไหม|ได้ไหม"
+    r"|ทำไม(?:แพง|ถูก|เล็ก|ใหญ่|ช้า|นาน|เยอะ|น้อย)(?:จัง)?|จริง(?:หรอ|เหรอ|ไหม)|ลด(?:ราคา)?ได้(?:อีก)?ไหม|ต่างกัน(?:ยังไง|ตรงไหน)"
+    rf"|(?:ok |so |just |then |i'?ll take |เอา|ขอ|รับ)?\s*(?:{COUNT})\s*(?:ตัว|อัน|ชิ้น|ที่|แก้ว|กล่อง|ถุง|ขวด|ชุด|ใบ)?"
+    r"(?: ?เลย|ก็พอ| then)?"
     r"|why|when|where|who|how|how much|how many|how long|which|really|price)(?: not| so| then| is it| are there)?"
 )
 _FRESH = re.compile(  # speaks of itself, not of what came before
@@ -70,6 +78,7 @@ def follows_up(text: str, history: Sequence[Mapping[str, Any]] = ({},)) -> bool:
         return False
     return bool(
         _POINTS.search(plain)
+        or _COMPARES.search(plain)
         or (_GOES_ON.search(plain) and len(plain) <= _LONGEST // 2)
         or (_GOES_BACK.search(normalise(text)) and len(plain) <= _LONGEST // 2)
         or _BARE.fullmatch(plain.rstrip("?!. "))

@@ -26,7 +26,8 @@ ENGLISH = [
     "text",
     ["แล้วอันนี้ล่ะ", "เอาอีกอัน", "แล้วแก้วใหญ่ล่ะคะ", "เท่าไหร่", "มีสีอื่นไหม", "เหมือนเดิมค่ะ", "ได้ไหมคะ",
      "how many of them?", "the same one", "another one please", "what about the blue one?", "How much is it?", "why?",
-     "and for kids?"],
+     "and for kids?", "สีดำล่ะครับ", "มีไซส์ใหญ่กว่านี้ไหม", "เอา 2 ตัวเลยค่ะ", "ลดได้อีกไหม", "ทำไมแพงจัง", "จริงหรอคะ",
+     "anything cheaper?", "do you have a smaller one", "which one is better?", "ok two then", "same but in black"],
 )  # fmt: skip
 def test_what_needs_what_was_said_before_is_a_follow_up(text: str) -> None:
     assert follows_up(text, THAI)
@@ -36,6 +37,7 @@ def test_what_needs_what_was_said_before_is_a_follow_up(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["ร้านเปิดกี่โมง", "อยากจองโต๊ะพรุ่งนี้ 4 คน", "แล้วแต่เลยค่ะ", "มันฝรั่งทอดมีไหม", "ที่นี่มีที่จอดรถไหม", "ขอบคุณค่ะ", "สวัสดีค่ะ", "",
+     "เอาเค้กส้มสองปอนด์ค่ะ", "พัสดุ TH123 ถึงไหนแล้ว", "มะม่วงน้ำปลาหวานมีไหม", "I want to cancel order 5521", "my name is Dana",
      "Do you deliver to Chiang Mai?", "is it open today?", "what are your opening hours", "I'd like to book a table"],
 )  # fmt: skip
 def test_what_says_what_it_means_is_none(text: str) -> None:
@@ -49,6 +51,8 @@ def test_what_says_what_it_means_is_none(text: str) -> None:
         ("เท่าไหร่", THAI, "ชาเขียวเย็น ขนาด เท่าไหร่"),
         ("how many of them?", ENGLISH, "planetary boundaries how many of ?"),
         ("the same one", ENGLISH, "planetary boundaries"),
+        ("มีแก้วใหญ่กว่านี้ไหม", THAI, "ชาเขียวเย็น ขนาด มีแก้วใหญ่กว่านี้ไหม"),
+        ("do you have a blue one", ENGLISH, "planetary boundaries do you have a blue one"),
         ("the second one", ENGLISH, None),
         ("อันแรกเอาไซส์ไหน", THAI, None),
         ("how many of them?", [{"role": "bot", "message": "Hello!"}], None),

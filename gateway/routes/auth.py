@@ -15,6 +15,7 @@ from fastapi import HTTPException, Request
 
 from config.tenants import Tenant
 from gateway.key_ring import KeyRing, MadeKey
+from gateway.routes.known import check_known
 
 KEY_FILE = "admin_api_key"
 ADMIN = "admin"  # the admin key's name
@@ -119,8 +120,8 @@ class Keys:
 
     def tenant(self, request: Request, tenant: str | None = None) -> Tenant:
         """A dependency of every route about one tenant's data: the tenant that a key opens; with the admin key the one
-        that `?tenant=` names. Raises 401, 422 for an admin's call that names none, 404 for another's or an unknown
-        one."""
+        that `?tenant=` names. Raises 401, 422 for an admin's call that names none and for a parameter that the route
+        doesn't know, 404 for another's or an unknown one."""
         own = self.opens(request)
         name = own if tenant is None else tenant
         if name is None:
@@ -128,6 +129,7 @@ class Keys:
         found = {one.id: one for one in self._tenants()}.get(name)
         if found is None or own not in (None, name):
             raise HTTPException(404, "There is no such tenant")
+        check_known(request)
         return found
 
 

@@ -556,3 +556,17 @@ class TestBadInput:
         folder.write_text("no folder")
         status, problem, headers = await api.ask_whole("GET", f"{MEMORY}/{ids['city']}")
         assert (status, headers["Retry-After"], str(folder) in str(problem)) == (503, "5", False)
+
+
+@pytest.mark.parametrize("path", [MEMORY, "/api/v1/facts", "/api/v1/episodes", "/api/v1/memory-users", "/api/memories"])
+async def test_a_filter_that_is_not_known_is_refused(api: Api, clock: Clock, path: str) -> None:
+    assert (await api.ask("GET", f"{path}?usr=line:U1"))[0] == 422
+    assert (await api.ask("GET", f"{path}?usr=line:U1", key=None))[0] == 401
+
+
+async def test_a_misspelt_person_clears_nobody(api: Api, clock: Clock) -> None:
+    await known(api, clock)
+    before = (await api.get(MEMORY))["total"]
+    status, problem = await api.ask("DELETE", f"{MEMORY}?confirm=true&user_id={ANN}")
+    assert (status, problem["detail"][:32]) == (422, "query: 'user_id' is not known he")
+    assert (await api.get(MEMORY))["total"] == before

@@ -26,7 +26,7 @@ from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, S
 from gateway.moment import Moment
 from gateway.opening import opening
 from gateway.per_tenant import PerTenant
-from gateway.rendering import literal
+from gateway.rendering import literal, shows
 from gateway.scratch import Scratch
 from gateway.standalone import Standalone, size_of
 from gateway.texts import Tongue, fresh, text, wordings
@@ -281,6 +281,8 @@ class Responder:
         if may is None:
             log.warning("an answer gave away what the model was told to be", extra={"tenant": question.tenant.id})
         told = may if may and may.strip() else question.tenant.reply("fallback", question.language)
+        if not shows(told):
+            raise LLMBadAnswer("the language model said nothing that can be seen")
         cut = f"{text('cut', question.language, count=len(own))}\n\n" if own != question.text else ""
         return Answer(
             cut + sources.cited(told, question.files, question.language),

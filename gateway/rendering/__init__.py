@@ -8,7 +8,7 @@ telegram, line, terminal   one platform each
 
 from __future__ import annotations
 
-from gateway.rendering.line import pack_line, render_line, render_line_with_pictures
+from gateway.rendering.line import pack_line, render_line, render_line_with_pictures, shows
 from gateway.rendering.telegram import TelegramPiece, render_telegram, render_telegram_with_pictures
 from gateway.rendering.terminal import render_terminal
 from gateway.rendering.text import literal, truncate_graphemes, utf16_len
@@ -22,6 +22,7 @@ __all__ = [
     "render_telegram",
     "render_telegram_with_pictures",
     "render_terminal",
+    "shows",
     "truncate_graphemes",
     "utf16_len",
 ]

@@ -27,6 +27,11 @@ def render_line_with_pictures(markdown: str, shows: Shows, limit: int = 5000) ->
     return bubbles
 
 
+def shows(markdown: str) -> bool:
+    """Whether anything of it would be seen on a screen: marks alone, and what is invisible, are not."""
+    return markdown.lstrip()[:1].isalpha() or bool(render_line(markdown))
+
+
 def pack_line(pieces: Sequence[str]) -> list[list[str]]:
     """Bubbles by the call that sends them: a reply token is good for one, a call takes five."""
     return [list(pieces[at : at + _BUBBLES_PER_CALL]) for at in range(0, len(pieces), _BUBBLES_PER_CALL)]

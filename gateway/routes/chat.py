@@ -29,6 +29,7 @@ from gateway.chat import (
 )
 from gateway.errors import InboxUnavailable
 from gateway.messages import Sticker, Tokens
+from gateway.rendering.text import visible
 from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
 from gateway.routes.problems import problems
@@ -120,7 +121,7 @@ class Routes:
     chat: Chat
 
     async def talk(self, caller: Caller, request: ChatRequest) -> Talk:
-        if not request.message.strip():
+        if not visible(request.message):
             raise HTTPException(422, "message: is empty")
         if caller.visitor is not None and request.user is not None:
             raise HTTPException(422, "user: a visitor is who the token says")

@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from gateway.chat import Chat, Shown, Talk
+from gateway.rendering.text import visible
 from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
 from gateway.routes.chat import Callers, ChatRequest, ConversationId, Routes, failed, text_of, usage
@@ -195,6 +196,6 @@ def _last(messages: list[ChatMessage]) -> str:
     """Raises HTTPException 422 where the last message is not a user's with words."""
     last = messages[-1]
     said = last.content if isinstance(last.content, str) else "\n".join(one.text for one in last.content or ())
-    if last.role != "user" or not said.strip():
+    if last.role != "user" or not visible(said):
         raise HTTPException(422, "messages: the last one has to be a user's, with words")
     return said

@@ -158,6 +158,7 @@ async def test_a_conversation_belongs_to_its_key_and_user_alone(tmp_path: Path, 
 BAD: list[tuple[Any, int]] = [
     ({"message": ""}, 422),
     ({"message": "   "}, 422),
+    ({"message": " \u200b\n\u2060"}, 422),
     ({}, 422),
     ({"message": 5}, 422),
     ({"message": "hello", "agent": "nobody"}, 404),

@@ -15,6 +15,7 @@ from gateway.commands import Commands
 from gateway.messages import Answer, InboundMessage
 from gateway.moment import Done, Moment
 from gateway.per_tenant import PerTenant
+from gateway.rendering import render_line
 from gateway.responder import Question, Responder
 from gateway.texts import Tongue, wordings
 from memory import MemoryConfig, MemoryManager
@@ -49,24 +50,30 @@ def message(text: str, **extra: Any) -> InboundMessage:
 class Model:
     """Answers everything alike and keeps what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, says: str = "from the model") -> None:
         self.asked: list[ChatRequest] = []
+        self.says = says
 
     async def complete(self, request: ChatRequest) -> Completion:
         self.asked.append(request)
-        return Completion("from the model", request.access.model)
+        return Completion(self.says, request.access.model)
 
     def stream(self, request: ChatRequest) -> AsyncIterator[str]:
         raise AssertionError("answers are asked for whole")
 
 
 async def answer(
-    text: str, language: Tongue = "th", said: Sequence[str] = (), tenant: Tenant | None = None, **extra: Any
+    text: str,
+    language: Tongue = "th",
+    said: Sequence[str] = (),
+    tenant: Tenant | None = None,
+    says: str = "from the model",
+    **extra: Any,
 ) -> tuple[Answer, Model]:
     tenant = tenant or shop()
     agent = tenant.agent()
     assert agent is not None
-    model = Model()
+    model = Model(says)
     responder = Responder(model, PerTenant(lambda _: EventProcessor()))
     earlier = [{"role": "bot", "message": line, "timestamp": "2026-03-03T02:58:00Z"} for line in said]
     question = Question(
@@ -109,6 +116,14 @@ async def test_details_after_an_apology_are_thanked_for() -> None:
     sorry = wordings("complaint", "en")[0]
     given, _ = await answer("order number A1042", "en", [sorry])
     assert given.text == wordings("details", "en")[0]
+
+
+@pytest.mark.parametrize("says", ["\u200b", "\u2060 \x00", "![]()", "---", "&nbsp;", "```\n```", "** **"])
+async def test_a_model_that_says_nothing_to_be_seen_has_not_answered(says: str) -> None:
+    tenant = shop(faq=[], llm={"api_key": "sk-test"})
+    got, model = await answer("แนะนำหน่อยว่าเลือกอะไรดี", tenant=tenant, says=says)
+    assert (got.model, len(model.asked)) == (None, 1)
+    assert render_line(got.text)
 
 
 @pytest.mark.parametrize("text", ["ผมชื่อสมหมาย", "ขอลาเต้ 2 แก้วค่ะ", "กาแฟเย็นชืดมาก ผิดหวัง"])

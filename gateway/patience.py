@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from config.tenants import LineChannel, Tenant
 from gateway.adapters.base import Call
 from gateway.inbox.base import Claim, Inbox
-from gateway.messages import BEGUN, Answer, InboundMessage, Kind, QuickReply, Target, target_of
+from gateway.messages import BEGUN, RELAYED, Answer, InboundMessage, Kind, QuickReply, Target, target_of
 from gateway.moment import Done, Moment
 from gateway.outbox import Courier, Outbox, decode
 from gateway.texts import text
@@ -160,7 +161,7 @@ class Patience:
         if target.platform in self._holders:
             fresh = [one for one in self._tokens(moment.messages, outbox) if self._age(one) <= self._times.fresh]
             token = fresh[-1].reply_token if fresh else None
-            at = fresh[-1].received_at if fresh else target.token_received_at
+            at = fresh[-1].received_at if fresh else _heard(moment)
             target = msgspec.structs.replace(target, reply_token=token, token_received_at=at)
         packed = self._courier.pack(moment.tenant, target, msgspec.structs.replace(answer, before=before))
         packed.noticed, packed.spent = outbox.noticed, outbox.spent
@@ -253,6 +254,14 @@ def answers_in(carried: bytes | None) -> tuple[Answer, ...]:
 
 def is_press(message: InboundMessage) -> bool:
     return message.kind is Kind.POSTBACK and message.text == ANSWER_PLEASE
+
+
+def _heard(moment: Moment) -> float:
+    """When the person wrote last, in seconds since 1970; 0.0: never, as far as we know. Staff's words tell nothing."""
+    if moment.last.kind not in RELAYED or moment.last.group:  # a group that threw the bot out refuses what comes
+        return moment.last.received_at
+    own = [line for line in (*moment.session.carried, *moment.session.history) if line["role"] == "user"]
+    return datetime.fromisoformat(own[-1]["timestamp"]).timestamp() if own else 0.0
 
 
 def _left_by(outbox: Outbox) -> Waiting:

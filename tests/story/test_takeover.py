@@ -238,6 +238,28 @@ async def test_staff_hear_when_their_reply_does_not_arrive(tmp_path: Path, redis
         assert home.telegram_shows(STAFF)[1].splitlines()[0] == "ข้อความนี้ส่งไม่ถึงลูกค้าค่ะ"
 
 
+async def test_who_blocked_the_bot_on_line_is_not_written_to_unheard(tmp_path: Path, redis_url: str) -> None:
+    async with house(tmp_path, redis_url, {"shop": shop(staff=ON_TELEGRAM)}) as home:
+
+        async def does(kind: str) -> None:
+            event = {**home.line.text_event(ANN, ""), "type": kind}
+            del event["message"]
+            assert await home.line.deliver(home.line_hook(), event) == 200
+            await home.quiet()
+
+        await home.line_says(ANN, "talk to a human")
+        await home.quiet()
+        home.line.blocked.add(ANN)
+        await does("unfollow")
+        await staff_reply(home, 0, "are you there?")
+        assert home.line.calls_to("/push") == []  # it would be taken, and shown to nobody
+        assert home.telegram_shows(STAFF)[1].splitlines()[0] == "ข้อความนี้ส่งไม่ถึงลูกค้าค่ะ"
+        home.line.blocked.discard(ANN)
+        await does("follow")
+        await staff_reply(home, 0, "welcome back")
+        assert home.line_shows(ANN)[-1] == "welcome back"
+
+
 async def test_a_reply_to_what_nobody_remembers_is_answered_honestly(tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url, {"shop": shop(staff=ON_TELEGRAM)}) as home:
         await says(home, 55, "/human")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -118,6 +120,20 @@ class _Cluster(aioredis.RedisCluster):
 
     async def mget(self, keys: Any, *args: Any) -> Any:
         return await self.mget_nonatomic(keys, *args)
+
+    async def pubsub_numsub(self, *args: Any, **kwargs: Any) -> Any:
+        """Listeners on all nodes; each knows of its own alone."""
+        await self.initialize()
+        asked = [node.execute_command("PUBSUB NUMSUB", *args) for node in self.get_nodes()]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        counts: Counter[bytes] = Counter()
+        for one in told:
+            if isinstance(one, BaseException):  # without a node its listeners are gone as well
+                if not isinstance(one, RedisError | OSError):
+                    raise one
+                continue
+            counts.update(dict(one))
+        return list(counts.items())
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> Any:
         return _Pipeline(self, transaction or None)  # type: ignore[abstract]

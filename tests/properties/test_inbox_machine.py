@@ -265,7 +265,7 @@ def _rev(session: bytes | None) -> int:
 
 @pytest.mark.parametrize(
     ("inbox", "server", "examples"),
-    [(ClockedInbox, "redis_url", 60), (ClockedSpread, "redis_url", 8), (ClockedSpread, "cluster_url", 3)],
+    [(ClockedInbox, "redis_url", 60), (ClockedSpread, "redis_url", 6), (ClockedSpread, "cluster_url", 2)],
 )
 def test_the_scripts_do_what_the_model_does(
     request: pytest.FixtureRequest, inbox: type[RedisInbox], server: str, examples: int

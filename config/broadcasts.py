@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from config.business_hours import block_of, mistake
 from config.field_types import EventName, Name, OneOrMany, Words
@@ -27,9 +28,11 @@ class _Model(BaseModel):
 def _quiet(value: object) -> object:
     if value in (False, "closed"):
         return value
-    if not isinstance(value, str):
-        raise mistake("is not a span of hours", 'write "21:00-08:00", closed (outside business_hours) or false')
-    block_of(value)
+    try:
+        block_of(str(value))
+    except PydanticCustomError:
+        what, remedy = "is not a span of hours", 'write "21:00-08:00", closed (outside business_hours) or false'
+        raise mistake(what, remedy) from None
     return value
 
 

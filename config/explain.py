@@ -56,6 +56,7 @@ _NAMED: Mapping[str, frozenset[str]] = {  # sections of names, and the fields be
     "agents": frozenset(Agent.model_fields),
 }
 _MEANT = {"ไทย": "th", "ภาษาไทย": "th", "อังกฤษ": "en", "ภาษาอังกฤษ": "en", "english": "en", "ไลน์": "line"}
+_MEANT |= {"order": "TRANSACTION", "purchase": "TRANSACTION", "สั่งซื้อ": "TRANSACTION", "question": "INQUIRY"}
 _NUMBERS = {
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "at least {ge:g}",

@@ -107,6 +107,8 @@ _WHAT = {
     "is not one of image, file and sticker": "ต้องเป็นอย่างใดอย่างหนึ่ง: image, file หรือ sticker",
     "stands beside instructions": "อยู่คู่กับ instructions",
     "is another name for default": "เป็นอีกชื่อหนึ่งของ default",
+    "has a variable that is not known": "มีตัวแปรที่ระบบไม่รู้จัก",
+    "needs two agents that can be told apart": "ต้องมี agent อย่างน้อยสองตัวที่บอกหน้าที่ต่างกัน",
     "is not a span of hours": "ไม่ใช่ช่วงเวลา",
     "needs business_hours, which this file does not give": "ต้องใช้ business_hours แต่ไฟล์นี้ไม่ได้เขียนไว้",
     "is none of this tenant's channels": "ไม่ใช่ชื่อช่องทางของร้านนี้",
@@ -265,6 +267,8 @@ _REMEDY = {
         "เพิ่ม channels, hours หรือ keywords ถ้าไม่เข้าเงื่อนไขใด ผู้ตอบคือ default"
     ),
     "keep it under one of them": "เหลือไว้ใต้หัวข้อเดียว",
+    "give each agent an `about`: what it is for": "เขียน about ให้แต่ละ agent ว่ามีหน้าที่อะไร",
+    "write one of {}, or add {}: … under shop": "เลือกหนึ่งใน {} หรือเพิ่ม {}: … ใต้ shop",
     'write "21:00-08:00", closed (outside business_hours) or false': (
         'เขียน "21:00-08:00" หรือ closed (เมื่อร้านปิด) หรือ false (ไม่มีช่วงงดส่ง)'
     ),
@@ -279,6 +283,8 @@ def in_thai(mistake: Mistake) -> Mistake:
 
 def thai(phrase: str) -> str:
     """A phrase in Thai; unchanged where there is no line for it."""
+    if re.fullmatch(r"[\d, ]+ or \d+", phrase):
+        return phrase.replace(" or ", " หรือ ")
     for pattern, words in _patterns():
         if found := pattern.fullmatch(phrase):
             return _filled(words, tuple(map(thai, found.groups())))
@@ -288,13 +294,12 @@ def thai(phrase: str) -> str:
 def _filled(words: str, found: tuple[str, ...]) -> str:
     if "{0}" in words:
         return words.format(*found)
-    for one in found:
-        words = words.replace("{}", one, 1)
-    return words.replace("{{", "{").replace("}}", "}")
+    parts = [one.replace("{{", "{").replace("}}", "}") for one in words.split("{}")]
+    return "".join(one + value for one, value in zip(parts, (*found, ""), strict=True))
 
 
 @cache
 def _patterns() -> list[tuple[re.Pattern[str], str]]:
     every = [*_WHAT.items(), *_REMEDY.items()]
-    every.sort(key=lambda pair: pair[0].count("{}"))  # the plainest first
+    every.sort(key=lambda pair: len(pair[0].replace("{}", "")), reverse=True)  # of two that fit, what says more
     return [(re.compile(re.escape(english).replace(r"\{\}", "(.+?)")), words) for english, words in every]

@@ -35,7 +35,7 @@ async def test_after_a_kill_another_worker_goes_on_and_each_has_it_once(tmp_path
         await manager.close()
         await s.script("line", faults=[{"delay": 0.2, "times": 1000, "on": "/push"}])  # so that it is met in the middle
         sending = ("broadcasts", "send", "--tenant", "shop", "--id", "news", "--yes", "--event", "TRANSACTION")
-        code, told, wrong = await s.cli(*sending, "--message", "Half price today", seconds=90.0)
+        code, told, wrong = await s.cli(*sending, "--message", "Half price today", seconds=240.0)
         assert (code, wrong) == (0, ""), told + wrong
         assert told.startswith("LINE pushes on line-main: 45 (no limit)\n45 people would get it"), told
 

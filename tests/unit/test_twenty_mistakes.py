@@ -46,7 +46,7 @@ CASES = {
         "9:3: max_turns: is indented by 2 spaces, which fits nothing above it — indent it by 0 or 4 spaces",
         "    9 |   max_turns: 5",
         "      |   ^",
-        thai="เว้นหน้าบรรทัด 0 or 4 ช่อง",
+        thai="เว้นหน้าบรรทัด 0 หรือ 4 ช่อง",
     ),
     "2 a tab": Case(
         SHOP + "memory:\n\tsm_ttl: 60\n\tmax_turns: ten\n",
@@ -227,6 +227,35 @@ CASES = {
         "    8 |   - questions: [เปิดกี่โมง",
         "      |                ^",
         thai="วงเล็บไม่ได้ปิด",
+    ),
+    "26 a follow-up as one would think of it": Case(
+        SHOP + "broadcasts:\n  quiet_hours: night\n  follow_ups:\n    again:\n      after: ORDER\n      days: 0\n"
+        "      mesage: x\n",
+        "8:16: broadcasts.quiet_hours: is not a span of hours — "
+        'write "21:00-08:00", closed (outside business_hours) or false',
+        "    8 |   quiet_hours: night",
+        "      |                ^",
+        thai='เขียน "21:00-08:00" หรือ closed (เมื่อร้านปิด)',
+        more=(
+            "11:14: broadcasts.follow_ups.again.after: is none of INQUIRY, FEEDBACK, REQUEST, COMPLAINT, TRANSACTION, "
+            "SUPPORT, INFORMATION, GENERIC_EVENT — did you mean TRANSACTION?",
+            "12:13: broadcasts.follow_ups.again.days: is out of range — write at least 1",
+            "13:7: broadcasts.follow_ups.again.mesage: is not a known field — did you mean message?",
+        ),
+    ),
+    "27 a follow-up that names what is not there": Case(
+        SHOP
+        + "broadcasts:\n  quiet_hours: closed\n  follow_ups:\n    again:\n      days: 3\n      channels: line-mian\n"
+        "      message: คุณ{{user.nam}}\n",
+        "8:16: broadcasts.quiet_hours: needs business_hours, which this file does not give — "
+        'add business_hours, or write hours such as "21:00-08:00"',
+        "    8 |   quiet_hours: closed",
+        "      |                ^",
+        thai="ต้องใช้ business_hours แต่ไฟล์นี้ไม่ได้เขียนไว้",
+        more=(
+            "12:7: broadcasts.follow_ups.again.channels[0]: is none of this tenant's channels",
+            "13:16: broadcasts.follow_ups.again.message: has a variable that is not known — did you mean {{user",
+        ),
     ),
 }
 

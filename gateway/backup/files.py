@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
@@ -28,7 +30,8 @@ def save(data_dir: Path, to: Path, names: list[str], progress: Progress) -> int:
     copied = 0
     for at, path in enumerate(found):
         progress(at, len(found))
-        copied += _copied(path, to / path.relative_to(data_dir))
+        copy = _database if path.suffix == ".sqlite" else _copied
+        copied += copy(path, to / path.relative_to(data_dir))
     progress(len(found), len(found))
     return copied
 
@@ -105,7 +108,7 @@ def _files(path: Path) -> Iterator[Path]:
         yield path
     elif path.is_dir():
         for one in sorted(path.iterdir()):
-            if not one.name.startswith("."):
+            if not one.name.startswith(".") and not one.name.endswith(("-wal", "-shm")):
                 yield from _files(one)
 
 
@@ -124,6 +127,16 @@ def _copied(path: Path, to: Path) -> bool:
         os.utime(to, ns=(at, at))
     except FileNotFoundError:
         return False
+    return True
+
+
+def _database(path: Path, to: Path) -> bool:
+    """As it was at one moment, with what only its log holds so far."""
+    to.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _written(to, b"")
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(to)) as target:
+        source.backup(target)
+        target.execute("PRAGMA journal_mode = DELETE")  # it stands alone
     return True
 
 

@@ -1,6 +1,6 @@
 """The inbox on a cluster. A conversation's keys lie in its session's slot, the marks of what waits in any number of
-shards, each with a slot of its own. So what is one step on a plain server (gateway/inbox/redis.py) is two here, and this
-order of them loses nothing:
+shards, each with a slot of its own. So what is one step on a plain server (gateway/inbox/redis.py) is two here, and
+this order of them loses nothing:
 
 - `put` appends, then marks; only then is it acknowledged, and a repeat marks again.
 - A shard gives a conversation out under a lease, then the conversation is taken. Whoever ends in between loses the
@@ -446,13 +446,14 @@ class SpreadInbox(RedisInbox):
         numbers = {int(number): at for number, at in found}
         self._known = max(numbers)
         self._told_at = _now()
-        fresh = max(number for number, at in numbers.items() if wall - at < GONE_AFTER)
-        if fresh < self._known:
-            left = [await self._look_at(shard) for shard in range(fresh, self._known)]
+        stale = {number for number, at in numbers.items() if number != self._shards and wall - at >= GONE_AFTER}
+        used = max(numbers.keys() - stale)
+        if stale:
+            left = [await self._look_at(shard) for shard in range(used, self._known)]
             if not any(one.ready + one.due + one.leased for one in left):
                 with mapped():
-                    await self._redis.zrem(NUMBERS, *(number for number in numbers if number > fresh))
-                self._known = fresh
+                    await self._redis.zrem(NUMBERS, *stale)
+                self._known = used
 
     async def pending(self, most: int) -> list[str] | None:
         await self._learn()

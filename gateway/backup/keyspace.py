@@ -18,7 +18,7 @@ import msgspec
 from redis.asyncio import Redis
 
 OURS = (b"sm:", b"cc:")
-MADE_ANEW = re.compile(rb"cc:(workers$|i:\{[^}]*\}:(due|lease|tenants|wake|ready:.*)$)")
+MADE_ANEW = re.compile(rb"cc:(workers$|i:\{[^}]*\}:(due|lease|held|again|tenants|wake|ready:.*)$)")
 READABLE_FOR = 3_600_000  # ms at the least that a restored session stays, so that one that is over is consolidated
 
 _CONVERSATION = re.compile(rb"cc:[qc]:\{(.+)\}$")

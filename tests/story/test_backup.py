@@ -20,6 +20,7 @@ from gateway.assembly import inbox_client, memory_of
 from gateway.backup import commands
 from gateway.blocked import Blocked
 from gateway.cli import Failed, cli
+from gateway.inbox import opening
 from gateway.inbox.base import Policy, event_of
 from gateway.inbox.redis import RedisInbox
 from gateway.key_ring import KeyRing
@@ -62,7 +63,7 @@ def written(chat: int) -> InboundMessage:
 @asynccontextmanager
 async def inbox_of(settings: Settings) -> AsyncIterator[RedisInbox]:
     assert settings.redis_url is not None
-    inbox = RedisInbox(inbox_client(settings, settings.redis_url), "test")
+    inbox = opening.inbox_of(settings, inbox_client(settings, settings.redis_url), "test")
     yield inbox
     await inbox.close()
 
@@ -178,6 +179,25 @@ async def test_people_in_a_database_are_in_the_backup_too(socket_folder: Path, t
         await the_machine_is_lost(home.settings, tmp_path, lose)
         assert not (home.settings.data_dir / "longterm").exists()
         await what_waited_is_answered_once(tmp_path, redis_url, longterm_url=url)
+
+
+async def test_on_a_cluster_what_waits_is_put_back_too_and_on_a_plain_server_what_a_cluster_had(
+    tmp_path: Path, redis_url: str, redis_cluster_url: str
+) -> None:
+    places = {"data_dir": tmp_path / "data", "config_dir": tmp_path / "config"}
+    cluster = Settings(redis_url=redis_cluster_url, redis_cluster=True, **places)  # type: ignore[arg-type]
+    plain = Settings(redis_url=redis_url, **places)  # type: ignore[arg-type]
+    async with inbox_of(cluster) as inbox:
+        await inbox.put([(written(chat), Policy()) for chat in (NEW, BEGUN)])
+        assert len((await inbox.claim(1)).claims) == 1
+    await commands.backup(cluster, tmp_path / "kept", quietly)
+    with redis.Redis.from_url(redis_cluster_url) as client:
+        client.flushall()
+    for settings in (cluster, plain):
+        _, whole = await commands.restore(settings, tmp_path / "kept", True, quietly)
+        async with inbox_of(settings) as inbox:
+            found = [claim.messages[0].event_id for _ in range(4) for claim in (await inbox.claim(5)).claims]
+            assert (whole, sorted(found)) == (True, ["71", "73"])
 
 
 async def test_something_living_is_only_replaced_when_told_so_and_never_while_a_worker_runs(

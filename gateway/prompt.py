@@ -249,10 +249,10 @@ def _facts(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pause(history: Sequence[Mapping[str, Any]], now: datetime) -> str:
     """Words such as "today" in earlier messages mean another day when the customer came back later."""
+    times = [*(_moment(line.get("timestamp"), now) for line in history), now]
     for newer in range(len(history)):
-        end = len(history) - newer
-        until = now if newer == 0 else _moment(history[end].get("timestamp"), now)
-        if until is not None and (last := paused(history[:end], until)):
+        last, until = times[-2 - newer], times[-1 - newer]
+        if last is not None and until is not None and until - last >= BACK_AFTER:
             which = f"All but the last {newer} messages above" if newer else "All messages above"
             return f"{which} are from an earlier visit: they were written up to {last:%A %Y-%m-%d %H:%M}."
     return ""

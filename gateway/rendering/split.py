@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
+from functools import cached_property
 from itertools import accumulate
 
 import regex
@@ -56,17 +57,27 @@ class _Splitter:
         self.text, self.spans = rich.text, rich.spans
         self.limit, self.max_spans, self.max_cost, self.cost = limit, max_spans, max_cost, cost
         self.ends = cluster_ends(self.text)
-        starts = [0, *self.ends][: len(self.ends)]
-        # UTF-16 units up to each cluster's end.
-        self.units = list(
-            accumulate(utf16_len(self.text[start:end]) for start, end in zip(starts, self.ends, strict=True))
-        )
         links = [(span.start, span.end) for span in self.spans if span.mark.kind == "text_link"]
         addresses = [match.span() for match in _ADDRESS.finditer(self.text)]
         self.whole = _merged(entry for entry in links + addresses if utf16_len(self.text[slice(*entry)]) <= limit)
         self.code = _merged((span.start, span.end) for span in self.spans if span.mark.kind == "pre")
 
+    @cached_property
+    def units(self) -> list[int]:
+        """UTF-16 units up to each cluster's end."""
+        starts = [0, *self.ends][: len(self.ends)]
+        return list(accumulate(utf16_len(self.text[start:end]) for start, end in zip(starts, self.ends, strict=True)))
+
+    @property
+    def _is_one(self) -> bool:
+        """Nearly every answer fits as it is."""
+        few = len(self.spans) <= self.max_spans and sum(map(self.cost, self.spans)) <= self.max_cost
+        return few and utf16_len(self.text) <= self.limit
+
     def parts(self) -> list[Rich]:
+        if self._is_one:
+            part = self._part(0, len(self.text), [span for span in self.spans if span.start < len(self.text)])
+            return [part] if part else []
         parts: list[Rich] = []
         start, used = 0, 0  # of the next part: its first character, the units before it
         carried: list[Span] = []

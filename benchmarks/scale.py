@@ -5,8 +5,7 @@
     people     100, 10 000 and 100 000 people of one tenant, in files and (with --url) in PostgreSQL: save an event,
                load somebody, a page of a list, its search, clean-up of the one event in a hundred that has expired
 
-Sizes by options. Each time is the median of many calls, in microseconds or milliseconds as it says; the last column is
-the largest size's over the smallest one's, which should be below 1.5. On a busy machine look at the ratio alone.
+Sizes by options. The last column is the largest size's over the smallest one's, which should be below 1.5. Linux only.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,11 @@ from memory import MemoryConfig, MemoryManager, keys
 from memory.copying import Copy, Whole
 from memory.keys import ConversationRef
 from memory.listing import Wanted
+from memory.long_term.json_files import JsonFiles
 from memory.models import Message
+from memory.postgres.database import Database
+from memory.postgres.store import PostgresLongTerm
+from memory.protocols import LongTerm
 from memory.redis_client import connect
 from memory.session import append, new_session
 from memory.short_term import codec, lua
@@ -55,13 +59,34 @@ IN_FLIGHT = 48  # conversations waiting for their answer, a worker
 Rows = dict[str, list[float]]
 
 
-async def median(call: Callable[[int], Awaitable[object]], rounds: int, unit: float) -> float:
-    taken = []
-    for number in range(rounds):
-        begin = time.perf_counter()
-        await call(number)
-        taken.append(time.perf_counter() - begin)
-    return statistics.median(taken) * unit
+class Cost:
+    """Of calls, one after the other: by the clock (median), and what they take of all processors (mean), in this
+    process and those of `pids`; the second does not change with what else the machine does."""
+
+    def __init__(self, rows: Rows, pids: Callable[[], Iterable[int]] = tuple) -> None:
+        self._rows = rows
+        self._pids = pids
+
+    async def of(self, name: str, call: Callable[[int], Awaitable[object]], rounds: int) -> None:
+        await call(0)
+        pids = sorted(self._pids())
+        taken, began = [], time.process_time() + _cpu(pids)
+        for number in range(rounds):
+            begin = time.perf_counter()
+            await call(number)
+            taken.append(time.perf_counter() - begin)
+        worked = time.process_time() + _cpu(pids) - began
+        self._rows.setdefault(f"{name}, CPU ms", []).append(worked * 1e3 / rounds)
+        self._rows.setdefault(f"{name}, ms", []).append(statistics.median(taken) * 1e3)
+
+
+def _cpu(pids: Iterable[int]) -> float:
+    """Seconds on a processor, all threads."""
+    found = 0
+    for pid in pids:
+        for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            found += int(path.read_text("ascii").split()[0])
+    return found / 1e9
 
 
 def show(sizes: Sequence[int], rows: Rows) -> None:
@@ -140,20 +165,14 @@ async def fill(client: Redis, start: int, end: int) -> None:
 
 
 async def sessions(sizes: Sequence[int]) -> None:
-    rows: Rows = {
-        name: []
-        for name in (
-            "bytes each, of 2 messages",
-            "load, us",
-            "put, claim with session, finish, us",
-            "find 100 that are over, us",
-        )
-    }
+    rows: Rows = {}
     with tempfile.TemporaryDirectory(prefix="chat-chat-benchmark-") as folder:
         server = EmbeddedRedis(Path(folder))
         client = connect(await asyncio.to_thread(server.start))
         try:
             before = (await client.info("memory"))["used_memory"]
+            pid = int((await client.info("server"))["process_id"])
+            cost = Cost(rows, lambda: (pid,))
             inbox, stored, luck, filled = RedisInbox(client, "benchmark"), RedisSessions(client), random.Random(3), 0
 
             async def load(number: int) -> None:
@@ -177,10 +196,10 @@ async def sessions(sizes: Sequence[int]) -> None:
                 await fill(client, filled, size)
                 filled = size
                 used = (await client.info("memory"))["used_memory"]
-                rows["bytes each, of 2 messages"].append((used - before) / size)
-                for name, call, rounds in zip(list(rows)[1:], (load, turn, over), (ROUNDS, ROUNDS, 40), strict=True):
-                    await median(call, 20, 1e6)
-                    rows[name].append(await median(call, rounds, 1e6))
+                rows.setdefault("bytes each, of 2 messages", []).append((used - before) / size)
+                await cost.of("load", load, ROUNDS)
+                await cost.of("put, claim with session, finish", turn, ROUNDS)
+                await cost.of("find 100 that are over", over, 40)
             full = await bytes_of(client, 1000)
         finally:
             await client.aclose()
@@ -222,57 +241,79 @@ INSERT INTO chat_chat.{table} ({columns}) SELECT {values} FROM chat_chat.{table}
 """
 
 
-async def people(sizes: Sequence[int], url: str | None) -> None:
+async def people(sizes: Sequence[int], url: str | None, no_files: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="chat-chat-benchmark-") as folder:
         files: Rows = {}
-        for size in sizes:
+        for size in () if no_files else sizes:
             base = Path(folder) / str(size) / "longterm"
             await asyncio.to_thread(write, base, size, EVENTS, FACTS)
-            await measured(MemoryConfig(lm_base_path=base), size, files)
-        print("files (a list's index made before)")
-        show(sizes, files)
-        if url:
-            rows: Rows = {}
-            for size in sizes:
-                await in_database(url, Path(folder) / str(sizes[0]) / "longterm", size)
-                await measured(MemoryConfig(lm_base_path=Path(folder) / "no", longterm_url=url), size, rows)
-            print("PostgreSQL")
-            show(sizes, rows)
+            await measured(
+                MemoryConfig(lm_base_path=base), JsonFiles(base, clock=_now, cache_entries=0), size, Cost(files), files
+            )
+        if files:
+            print("files")
+            show(sizes, files)
+        if not url:
+            return
+        rows: Rows = {}
+        base = Path(folder) / "some" / "longterm"
+        await asyncio.to_thread(write, base, min(_SOME, *sizes), EVENTS, FACTS)
+        for size in sizes:
+            await in_database(url, base, size)
+            store = PostgresLongTerm(Database(url), clock=_now, cache_entries=0)
+            config = MemoryConfig(lm_base_path=Path(folder) / "no", longterm_url=url)
+            await measured(config, store, size, Cost(rows, partial(_backends, url)), rows)
+        print("PostgreSQL")
+        show(sizes, rows)
 
 
-async def measured(config: MemoryConfig, size: int, rows: Rows) -> None:
+def _now() -> datetime:
+    return NOW
+
+
+def _backends(url: str) -> list[int]:
+    """The database's processes that serve us."""
+    import psycopg
+
+    with psycopg.connect(url) as db:
+        asked = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        return [pid for (pid,) in db.execute(asked)]
+
+
+async def measured(config: MemoryConfig, store: LongTerm, size: int, cost: Cost, rows: Rows) -> None:
+    """`store` keeps nobody in mind, so that each call reads."""
     later = NOW + timedelta(days=365 - 30 + 0.3)  # of thirty days of events, about one in a hundred is too old then
-    manager = MemoryManager(config, clock=lambda: NOW)
+    manager = MemoryManager(config, clock=_now)
     luck = random.Random(2)
     somebody = [f"line:U{luck.randrange(size):032x}" for _ in range(PEOPLE_ROUNDS)]
     await manager.refresh_lists(TENANT)
 
     async def load(number: int) -> None:
-        await manager.longterm.load(TENANT, somebody[number])
+        await store.load(TENANT, somebody[number])
 
     async def save(number: int) -> None:
         payload = {"original_message": "ราคาสินค้านี้เท่าไหร่ครับ", "language": "th", "classified_by": "rules"}
         new = MemoryEvent(event_type=EventType.INQUIRY, payload=payload, importance_score=0.8, timestamp=NOW)
-        await manager.longterm.save_events(TENANT, somebody[number], [new])
+        await store.save_events(TENANT, somebody[number], [new])
 
     async def page(number: int) -> None:
-        await manager.catalog.page(TENANT, "events", Wanted(), limit=50)
+        await manager.catalog.page(TENANT, "events", Wanted(), limit=50, after=after)
 
     async def found(number: int) -> None:
         await manager.catalog.page(TENANT, "users", Wanted(q=f"Customer {number}"), limit=50)
 
-    for name, call, rounds in (
-        ("load somebody, ms", load, PEOPLE_ROUNDS),
-        ("save an event, ms", save, PEOPLE_ROUNDS),
-        ("a page of events, ms", page, 40),
-        ("a list's search, ms", found, 20),
-    ):
-        rows.setdefault(name, []).append(await median(call, rounds, 1e3))
-    begin = time.perf_counter()
-    removed = await manager.longterm.expire(TENANT, later)
-    took = time.perf_counter() - begin
+    after = (await manager.catalog.page(TENANT, "events", Wanted(), limit=50)).last
+    await cost.of("load somebody", load, PEOPLE_ROUNDS)
+    await cost.of("save an event", save, PEOPLE_ROUNDS)
+    await cost.of("the next page of a list", page, 40)
+    after = None
+    await cost.of("the first page, with its total", page, 20)
+    await cost.of("a list's search", found, 20)
+    begin = time.process_time()
+    removed = await store.expire(TENANT, later)
     rows.setdefault("expired events", []).append(removed)
-    rows.setdefault("clean-up, ms an expired event", []).append(took * 1e3 / max(removed, 1))
+    rows.setdefault("clean-up, own CPU ms each", []).append((time.process_time() - begin) * 1e3 / max(removed, 1))
+    await store.close()
     await manager.close()
 
 
@@ -317,7 +358,7 @@ async def run(given: argparse.Namespace) -> None:
         elif part == "sessions":
             await sessions(given.sessions)
         else:
-            await people(given.people, given.url)
+            await people(given.people, given.url, given.no_files)
 
 
 def main() -> None:
@@ -327,6 +368,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement with workers")
     parser.add_argument("--sessions", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--people", nargs="+", type=int, default=[100, 10_000, 100_000])
+    parser.add_argument("--no-files", action="store_true", help="`people` in the database alone")
     parser.add_argument("--url", help="a PostgreSQL database for `people`; what is in it is removed")
     in_order(run(parser.parse_args()))
 

@@ -136,16 +136,33 @@ class _Cluster(aioredis.RedisCluster):
         return list(counts.items())
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> Any:
-        return _Pipeline(self, transaction or None)  # type: ignore[abstract]
+        return _Pipeline(self, atomic=bool(transaction))  # type: ignore[abstract]
 
 
 class _Pipeline(ClusterPipeline):
+    def __init__(self, client: _Cluster, atomic: bool) -> None:
+        """`atomic`: a transaction over the keys of one slot. The library's own runs an event loop in a thread, in which
+        the client's locks can't be taken."""
+        super().__init__(client)
+        self._atomic = atomic
+
     async def execute(self, *args: Any, **kwargs: Any) -> Any:
         found: list[Any] = []
         try:
             with _as_redis_error():
+                if not self._atomic or not len(self):
+                    found = await super().execute(*args, **kwargs)
+                    return found
+                client: Any = self.cluster_client
+                await client.initialize()
+                queue: Any = self._execution_strategy
+                commands = [one.args for one in queue._command_queue]
+                here = {"target_nodes": [client.get_node_from_key(commands[0][1])]}
+                await self.reset()
+                for command in (("MULTI",), *commands, ("EXEC",)):
+                    self.execute_command(*command, **here)
                 found = await super().execute(*args, **kwargs)
-            return found
+                return found[-1]
         except _MOVED_AWAY as error:
             found = [error]
             raise

@@ -13,13 +13,17 @@ from gateway.doctor_redis import topology
 from memory.redis_client import connect, run_copied
 
 
-async def test_commands_over_several_slots_lists_of_listeners_and_locks_work_on_a_cluster(cluster_url: str) -> None:
+async def test_commands_over_several_slots_transactions_listeners_and_locks_work_on_a_cluster(cluster_url: str) -> None:
     client = connect(cluster_url, retries=0)
     try:
         for name in "abc":
             await client.set(name, name, ex=60)
         assert await client.mget(["a", "x", "b"]) == [b"a", None, b"b"]
         assert await client.delete("a", "b", "x") == 2
+        for name in ("m1", "m2", "m3", "m4"):
+            pipe = client.pipeline(transaction=True)
+            pipe.sadd(name, "x").expire(name, 60).scard(name)
+            assert await pipe.execute() == [1, 1, 1]
         pubsub = client.pubsub()
         await pubsub.subscribe("heard")
 

@@ -25,22 +25,22 @@ class Amendment:
 
 
 def fold(messages: Sequence[InboundMessage]) -> tuple[list[InboundMessage], list[Amendment]]:
-    """What is to be answered, and what was changed of earlier messages."""
-    out: list[InboundMessage] = []
+    """What is to be answered, and what was changed of earlier messages. LINE keeps no order: a message may come after
+    what changes it."""
+    taken = {one for message in messages if message.kind is Kind.UNSEND for one in amended_ids(message)}
+    said = [message for message in messages if message.kind not in AMENDS]
+    out = [message for message in said if message.message_id not in taken]
+    here = {message.message_id for message in said}
     amendments: list[Amendment] = []
     for message in messages:
-        if message.kind not in AMENDS:
-            out.append(message)
-            continue
-        for message_id in amended_ids(message):
-            at = next((n for n, earlier in enumerate(out) if earlier.message_id == message_id), None)
-            if at is None:
-                edited = message if message.kind is Kind.EDITED else None
-                amendments.append(Amendment(message_id, edited))
-            elif message.kind is Kind.UNSEND:
-                del out[at]
-            else:
+        for message_id in amended_ids(message) if message.kind in AMENDS else ():
+            if message.kind is Kind.UNSEND:
+                amendments += [] if message_id in here else [Amendment(message_id, None)]
+            elif message_id in here - taken:
+                at = next(n for n, earlier in enumerate(out) if earlier.message_id == message_id)
                 out[at] = _edited(out[at], message)
+            elif message_id not in taken:
+                amendments.append(Amendment(message_id, message))
     return _albums_in_order(out), amendments
 
 

@@ -47,6 +47,19 @@ def test_what_is_taken_back_in_the_batch_is_gone() -> None:
     assert ([one.text for one in messages], amendments) == (["b"], [])
 
 
+def test_a_message_that_comes_after_what_changes_it_is_changed_all_the_same() -> None:
+    taken = message(1, kind=Kind.UNSEND, message_id="m2")
+    edit = message(3, "new", Kind.EDITED, message_id="m4")
+    messages, amendments = fold([taken, message(2, "secret"), edit, message(4, "old")])
+    assert ([(one.text, one.extra) for one in messages], amendments) == ([("new", {"edited_from": "old"})], [])
+
+
+def test_what_was_changed_and_taken_back_before_it_was_known_is_not_answered() -> None:
+    edit = message(1, "new", Kind.EDITED, message_id="m0")
+    taken = message(2, kind=Kind.UNSEND, message_id="m0")
+    assert fold([edit, taken]) == fold([taken, edit]) == fold([taken])
+
+
 def test_what_is_about_earlier_messages_is_told_apart() -> None:
     edit = message(3, "two", Kind.EDITED, message_id="m0")
     taken = message(4, kind=Kind.UNSEND, message_id=None, extra={"message_ids": ["8", "9"]})

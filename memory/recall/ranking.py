@@ -20,6 +20,7 @@ FOUND = 0.12  # the share of a question from which a text is found by words
 WORD = 0.5  # the same where the question is a word or two
 SURELY = 1 / 3  # of the way from the floor to the same words: what is found by meaning alone where no model reads it
 _ALL = 0.99  # the share that is every word of the question
+_ABOUT = 0.4  # the most that what is about the same, and has no word of the question, tells
 _MOST = 200  # of each part that are looked at
 _NEXT, _AFTER = 0.4, 0.2  # how much of its neighbours' fit an entry gets: what answers stands next to what was asked
 _NEXT_MEANING, _AFTER_MEANING = 0.3, 0.1
@@ -125,7 +126,10 @@ class Ranking:
         best, hits = 1.0, []
         for number in order:
             one = self._entries[number]
-            best = min(best, max(shares.get(number, 0.0), meant.get(number, 0.0), 0.01))
+            share = shares.get(number, 0.0)
+            if around and number not in worded:
+                share = min(share, _ABOUT)
+            best = min(best, max(share, meant.get(number, 0.0), 0.01))
             hits.append(Hit(one.id, one.kind, one.text, round(best, 3)))
         return hits
 

@@ -53,6 +53,14 @@ def test_a_text_is_found_however_its_words_are_written(question: str, text: str)
     assert found(question, text, "แก้วน้ำสีดำ", "something else") == [text]
 
 
+def test_what_is_about_the_same_and_has_no_word_of_the_question_tells_less_than_half() -> None:
+    ranking = Ranking(entries("เปลี่ยนไซส์ได้ภายในเจ็ดวัน", "something else"))
+    (about,) = ranking.find("ภูเขาไฟฟูจิสูงเท่าไหร่", 1, around=True)
+    (worded,) = ranking.find("เปลี่ยนไซส์ได้ไหม", 1, around=True)
+    assert about.text == worded.text
+    assert about.score < 0.5 < worded.score
+
+
 def test_thai_that_only_looks_alike_is_not_found() -> None:
     assert found("ข้าว", RICE, NEWS) == [RICE]
     assert found("ข่าว", RICE, NEWS) == [NEWS]

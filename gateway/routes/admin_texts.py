@@ -422,6 +422,7 @@ _TALKS: _T = {
     "audit_none": ("ยังไม่มีบันทึก", "Nothing was noted yet."),
     "by.admin": ("ผู้ดูแลระบบ", "Administrator"),
     "by.command": ("คำสั่งบนเครื่อง", "Command line"),
+    "by.key": ("คีย์ {key}…", "Key {key}…"),
     "by.customer": ("ลูกค้าเอง", "The customer"),
     "did.read": ("ดู", "Read"),
     "did.export": ("ส่งออก", "Exported"),

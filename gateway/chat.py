@@ -24,6 +24,7 @@ from memory import keys
 from memory.conversations import Conversation, Conversations
 from memory.errors import LongTermUnavailable
 from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
+from processors.pii import masked
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +136,7 @@ class Chat:
             id=conversation or secrets.token_urlsafe(18),
             user="",
             owner=caller.owner,
-            name=" ".join(said.split())[:NAME_LENGTH],
+            name=masked(" ".join(said.split()), caller.tenant.privacy.mask)[:NAME_LENGTH],
             created_at=now,
             used_at=now,
             agent=keys.agent_name(agent or DEFAULT_AGENT),

@@ -8,6 +8,7 @@ holds for that user alone, as what a model notes down in a chat does.
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from importlib.metadata import version
 from typing import Any
 
@@ -32,6 +33,7 @@ from memory.errors import MemoryFault
 from memory.keys import ConversationRef, escape
 from memory.memory_manager import MemoryManager
 from processors.llm import ToolCall
+from processors.pii import Kind
 
 TENANT_HEADER = "x-tenant"
 _TENANT = "chat_chat.tenant"  # in the scope of a request: whose tenant its key opens
@@ -63,7 +65,7 @@ def tools() -> list[types.Tool]:
     return [*found, types.Tool(name="identify_user", description=description, input_schema=_IDENTIFY)]
 
 
-def server_of(manager: MemoryManager, tenant: str | None = None) -> Server[Any]:
+def server_of(manager: MemoryManager, tenants: Tenants, tenant: str | None = None) -> Server[Any]:
     """`tenant`: the one of a connection that has no requests of its own; over HTTP each request's key says it."""
 
     async def listed(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -81,7 +83,7 @@ def server_of(manager: MemoryManager, tenant: str | None = None) -> Server[Any]:
         user = given.pop("user", None)
         if not isinstance(user, str) or ":" not in user:
             return _answer(f"error: {params.name} needs 'user', a canonical id such as telegram:12345")
-        return _answer(await _call(manager, shop, user, params.name, given))
+        return _answer(await _call(manager, _mask(tenants, shop), shop, user, params.name, given))
 
     return Server("chat-chat", version=version("chat-chat"), on_list_tools=listed, on_call_tool=called)
 
@@ -94,7 +96,7 @@ async def over_stdio(settings: Settings, key: str, tenant: str | None) -> None:
     except HTTPException as error:
         raise ValueError(str(error.detail)) from error
     manager = memory_of(settings, tenants, settings.redis_url)
-    server = server_of(manager, shop.id)
+    server = server_of(manager, tenants, shop.id)
     try:
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
@@ -106,7 +108,7 @@ async def over_http(settings: Settings, host: str, port: int) -> None:
     """Serves `/mcp` until it is told to stop."""
     tenants = _loaded(settings)
     manager = memory_of(settings, tenants, settings.redis_url)
-    app = server_of(manager).streamable_http_app(stateless_http=True, json_response=True, host=host)
+    app = server_of(manager, tenants).streamable_http_app(stateless_http=True, json_response=True, host=host)
     guarded = Guard(app, _keys(settings, tenants))
     config = uvicorn.Config(guarded, host=host, port=port, log_config=None, access_log=False, server_header=False)
     try:
@@ -135,13 +137,21 @@ class Guard:
         await self._app(scope, receive, send)
 
 
-async def _call(manager: MemoryManager, tenant: str, user: str, name: str, given: dict[str, Any]) -> str:
+def _mask(tenants: Tenants, tenant: str) -> Collection[Kind]:
+    """What the shop does not want written down."""
+    shop = tenants.get(tenant)
+    return shop.privacy.mask if shop else ()
+
+
+async def _call(
+    manager: MemoryManager, mask: Collection[Kind], tenant: str, user: str, name: str, given: dict[str, Any]
+) -> str:
     sure = given.pop("min_confidence", 0.5) if name == "recall" else 0.5
     if not isinstance(sure, int | float) or isinstance(sure, bool):
         return "error: min_confidence is a number from 0 to 1"
     try:
         escape(user)
-        toolbox = MemoryTools(manager, ConversationRef(tenant, user), "mcp", min_confidence=float(sure))
+        toolbox = MemoryTools(manager, ConversationRef(tenant, user), "mcp", mask=mask, min_confidence=float(sure))
         return await toolbox.call(ToolCall("mcp", name, orjson.dumps(given).decode()))
     except (ValueError, TypeError) as error:
         return f"error: {error}"

@@ -21,6 +21,7 @@ from memory.keys import ConversationRef
 from memory.media import MediaFiles
 from processors.hearing import Hearing
 from processors.llm import Access
+from processors.pii import masked
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Media:
             async with asyncio.timeout(PATIENCE):
                 path, words = await self._had(tenant, ref, message, fetcher)
                 if message.kind is Kind.AUDIO and words is None and agent.hearing:
-                    words = await self._heard(tenant.id, path, agent.hearing, access)
+                    words = await self._heard(tenant, path, agent.hearing, access)
         except (MediaFault, TimeoutError) as error:
             reason = error.reason if isinstance(error, MediaFault) else UNREADY
             log.info("media not fetched: %s", reason, extra={"tenant": tenant.id, "channel": message.channel})
@@ -121,11 +122,11 @@ class Media:
             raise MediaFault(NOT_TAKEN)
         return await self._files.save(ref.tenant, ref.user, name, suffix_of(mime), content.data), None
 
-    async def _heard(self, tenant: str, path: Path, model: str, access: Access) -> str | None:
-        data = await self._files.read(tenant, path)
+    async def _heard(self, tenant: Tenant, path: Path, model: str, access: Access) -> str | None:
+        data = await self._files.read(tenant.id, path)
         words = await self._hearing.words(data, path.suffix.lstrip("."), model, access)
-        if words:
-            await self._files.save_words(tenant, path, words)
+        if words:  # this turn still knows them as they were said
+            await self._files.save_words(tenant.id, path, masked(words, tenant.privacy.mask))
         return words
 
     async def _data_uri(self, tenant: str, path: Path) -> str | None:

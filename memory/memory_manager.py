@@ -301,11 +301,11 @@ class MemoryManager(Knowing, Linking):
                 count("archived", await self.archive.forget(tenant_id, one))
                 count("transcript_messages", await self.transcripts.forget(tenant_id, one))
                 count("media_files", await self.media.forget(tenant_id, one))
-                count("conversations", await self.conversations.forget(tenant_id, one))
                 count("vectors", await self.finder.drop(tenant_id, [one]))
-                count("unanswered", await asyncio.to_thread(self.unanswered.forget, tenant_id, one))
                 for name, removed in (await self.longterm.forget(tenant_id, one)).items():
                     count(name, removed)
+                count("conversations", await self.conversations.forget(tenant_id, one))
+                count("unanswered", await asyncio.to_thread(self.unanswered.forget, tenant_id, one))
             except LongTermUnavailable as error:
                 failed.append(error)
         groups: list[str] = []

@@ -16,6 +16,7 @@ from typing import Any, cast
 from config.vault import Safe
 from memory import keys
 
+PAGE = 8192  # bytes
 _BESIDE = ("", "-wal", "-shm", "-journal")
 _KEYED = re.compile(r"([0-9a-f]{8})\.(.+)\Z")
 
@@ -35,6 +36,7 @@ def connect(path: Path, safe: Safe, *, make: bool = True, **options: Any) -> sql
     if key:
         db.execute("PRAGMA cipher_log_level = NONE")  # it would write to standard error
         db.execute(f"PRAGMA key = \"x'{safe.database_key(key).hex()}'\"")
+        db.execute(f"PRAGMA cipher_page_size = {PAGE}")  # it can't be read out of the file
     return cast("sqlite3.Connection", db)
 
 

@@ -201,7 +201,7 @@ class IndexFile:
                 descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
                 os.close(descriptor)
                 with closing(self._connected(path)) as db:
-                    db.execute("PRAGMA page_size = 8192")
+                    db.execute(f"PRAGMA page_size = {sqlite_files.PAGE}")
                     db.execute("PRAGMA journal_mode = WAL")
                     db.executescript(f"BEGIN;{schema.TABLES}PRAGMA user_version = {schema.VERSION};COMMIT;")
             except sqlite_files.errors(OSError) as error:

@@ -22,6 +22,8 @@ from memory.postgres.finding import Found
 from memory.postgres.store import PostgresLongTerm
 from memory.recall.sought import BEST, Sought
 
+_LISTS = 500  # whose totals are kept in mind for their later pages
+
 
 class PostgresCatalog:
     """`tidy` hears whose records were purged: what else comes from them goes too. Nothing has to be caught up with."""
@@ -34,6 +36,7 @@ class PostgresCatalog:
         self._database = longterm.database
         self._tidy = tidy
         self._clock = clock
+        self._totals: dict[tuple[str, Kind, Wanted], int] = {}  # as first pages told it
 
     async def page(
         self, tenant: str, kind: Kind, wanted: Wanted, *, sort: str | None = None, limit: int = 50,
@@ -52,11 +55,18 @@ class PostgresCatalog:
                 asked = queries.page(tenant, kind, wanted, sort, limit + 1, after, places)
                 found = await (await db.execute(*asked)).fetchall()
                 shown, total = found[:limit], len(found)
-                if after is not None or total > limit:  # else these are all
+                known = self._totals.get((tenant, kind, wanted))
+                if after is not None and known is not None:  # counting costs more, the more there is: once a list
+                    total = known
+                elif after is not None or total > limit:  # else these are all
                     counted = await db.execute(*queries.total(tenant, kind, wanted, places))
                     (total,) = (await counted.fetchone()) or (0,)
                 told = await self._told(db, tenant, kind, shown)
         last = (float(shown[-1][0]), shown[-1][1], shown[-1][2]) if len(found) > limit else None
+        if after is None and last is not None:
+            if len(self._totals) >= _LISTS:
+                self._totals.clear()
+            self._totals[tenant, kind, wanted] = total
         return Listed(told, total, last, sort)
 
     async def _best(

@@ -213,11 +213,11 @@ class Runner:
         last = self._followed_up.get(tenant.id)
         if last is not None and now - last < FOLLOW_UPS_EVERY:
             return
+        self._followed_up[tenant.id] = now  # also where it fails: then the next look is in time
         await asyncio.to_thread(self._store.prune, tenant.id, now - KEPT_FOR)
         if not quiet(tenant, now):
             for name, rule in tenant.broadcasts.follow_ups.items():
                 await self.take_up(tenant, name, rule, now)
-        self._followed_up[tenant.id] = now
 
     async def take_up(self, tenant: Tenant, name: str, rule: FollowUp, now: datetime) -> int:
         """Whose day it is for this rule; how many are new."""

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import Settings
+from config.texts import Text
+from gateway.broadcast_commands import desk_of
+from gateway.broadcasts.draft import Audience, Draft
 from gateway.broadcasts.store import BroadcastStore
 from memory import MemoryConfig, MemoryManager
 from processors.models import EventType, MemoryEvent
@@ -16,7 +20,7 @@ from tests.house import shop
 
 pytestmark = pytest.mark.slow
 
-PEOPLE = [f"U{number:032x}" for number in range(45)]
+PEOPLE = [f"U{number:032x}" for number in range(30)]
 
 
 async def test_after_a_kill_another_worker_goes_on_and_each_has_it_once(tmp_path: Path, server: RedisServer) -> None:
@@ -33,31 +37,34 @@ async def test_after_a_kill_another_worker_goes_on_and_each_has_it_once(tmp_path
             )
             await manager.longterm.save_events("shop", f"line:{user}", [event])
         await manager.close()
+        settings = Settings(
+            redis_url=server.url, data_dir=s.data, config_dir=s.folder / "config", line_api_base=s.urls["line"]
+        )
+        draft = Draft(to=Audience(events=(EventType.TRANSACTION,)), message=Text(th="Half price", en="Half price"))
+        async with desk_of(settings, "shop") as (desk, shop_as_read):
+            report, _ = await desk.send(shop_as_read, draft, by="test", name="news")
+        assert report.waiting == len(PEOPLE)
         await s.script("line", faults=[{"delay": 0.2, "times": 1000, "on": "/push"}])  # so that it is met in the middle
-        sending = ("broadcasts", "send", "--tenant", "shop", "--id", "news", "--yes", "--event", "TRANSACTION")
-        code, told, wrong = await s.cli(*sending, "--message", "Half price today", seconds=240.0)
-        assert (code, wrong) == (0, ""), told + wrong
-        assert told.startswith("LINE pushes on line-main: 45 (no limit)\n45 people would get it"), told
 
         async def shown() -> Counter[str]:
             delivered = (await s.delivered("line"))["delivered"]
             return Counter({user: len(delivered[user]) for user in PEOPLE if user in delivered})
 
         async def begun() -> bool:
-            return 5 <= len(await shown())
+            return 3 <= len(await shown())
 
+        store = BroadcastStore(s.data)
         first = await s.worker()
         await until(begun)
         await first.kill()
-        left = len(PEOPLE) - len(await shown())
-        assert left > 0
+        (left,) = store.running("shop")
+        assert store.waiting("shop", left.id) or store.under_way("shop")
         await s.worker()
-        store = BroadcastStore(s.data)
 
         async def done() -> bool:
             found = store.get("shop", "news")
             return found is not None and found.state == "done"
 
         await until(done)
-        assert store.counts("shop", "news") == {("sent", ""): 45}
+        assert store.counts("shop", "news") == {("sent", ""): len(PEOPLE)}
         assert await shown() == Counter(PEOPLE)

@@ -10,6 +10,9 @@ from typing import Any
 
 import aiohttp
 
+from config.texts import Text
+from gateway.broadcast_commands import listed, previewed
+from gateway.broadcasts.draft import Draft
 from memory.transcripts import TranscriptFiles
 from tests.house import House, house, shop
 from tests.standins.line import monthly_limit
@@ -167,6 +170,19 @@ async def test_what_is_left_of_the_quota_is_not_gone_beyond_unasked(tmp_path: Pa
         assert (told["sent"], told["waiting"], told["failed"]) == (2, 1, {})
         async with aiohttp.ClientSession() as http, http.get(f"{home.url}/readyz") as ready:
             assert (await ready.json())["queue"]["dead"] == 0
+        # The command says the same, and does not send what has to be confirmed.
+        draft = Draft(message=Text(th="ลดราคาค่ะ", en="Half price"))
+        lines, seen = await previewed(home.settings, "shop", draft)
+        assert lines[:3] == [
+            "LINE pushes on line-main: 2 (98 of 100 left this month)",
+            "of the shop's own limit (broadcasts.monthly_pushes) 0 are left",
+            "3 people would get it: 2 on line-main, 1 on telegram-main",
+        ]
+        assert "of the shop's own limit" in seen.refused
+        (line,) = await listed(home.settings, "shop")
+        assert line.endswith(
+            "2 of 3 sent  paused: LINE's monthly quota is used up: resume it when there is quota again"
+        )
         # What is cancelled is sent to nobody else; beyond the shop's own limit nothing goes at all.
         assert (await ask(home, "POST", "/sale/cancel"))[1]["left_out"] == {"cancelled": 1}
         assert (await ask(home, "POST", "/sale/resume"))[0] == 409

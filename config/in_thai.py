@@ -12,6 +12,7 @@ from config.mistakes import Mistake
 
 _WHAT = {
     "is missing": "ยังไม่มี",
+    "asks for encryption, and there is no key": "ขอให้เข้ารหัสข้อมูล แต่ยังไม่มีกุญแจ",
     "is not a known field": "เป็นชื่อช่องที่ระบบไม่รู้จัก",
     "is empty": "ว่างอยู่",
     "stands twice, first in line {}": "เขียนซ้ำสองครั้ง ครั้งแรกอยู่บรรทัดที่ {}",

@@ -158,7 +158,7 @@ class _Pipeline(ClusterPipeline):
                 queue: Any = self._execution_strategy
                 commands = [one.args for one in queue._command_queue]
                 here = {"target_nodes": [client.get_node_from_key(commands[0][1])]}
-                await self.reset()
+                await self.reset()  # type: ignore[no-untyped-call]
                 for command in (("MULTI",), *commands, ("EXEC",)):
                     self.execute_command(*command, **here)
                 found = await super().execute(*args, **kwargs)

@@ -171,8 +171,8 @@ async def test_what_is_left_of_the_quota_is_not_gone_beyond_unasked(tmp_path: Pa
         async with aiohttp.ClientSession() as http, http.get(f"{home.url}/readyz") as ready:
             assert (await ready.json())["queue"]["dead"] == 0
         # The command says the same, and does not send what has to be confirmed.
-        draft = Draft(message=Text(th="ลดราคาค่ะ", en="Half price"))
-        lines, seen = await previewed(home.settings, "shop", draft)
+        asked_for = Draft(message=Text(th="ลดราคาค่ะ", en="Half price"))
+        lines, seen = await previewed(home.settings, "shop", asked_for)
         assert lines[:3] == [
             "LINE pushes on line-main: 2 (98 of 100 left this month)",
             "of the shop's own limit (broadcasts.monthly_pushes) 0 are left",

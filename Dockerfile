@@ -3,8 +3,8 @@ FROM python:3.12-slim AS build
 WORKDIR /build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/chat-chat
-COPY requirements.txt requirements-postgres.txt ./
-RUN /opt/chat-chat/bin/pip install --quiet --require-hashes -r requirements.txt -r requirements-postgres.txt
+COPY requirements.txt requirements-extras.txt ./
+RUN /opt/chat-chat/bin/pip install --quiet --require-hashes -r requirements.txt -r requirements-extras.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY config config
 COPY processors processors

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, TypeVar
+
+import tenacity
 
 from processors.breaker import Breaker
 from processors.llm import (
@@ -24,7 +25,6 @@ T = TypeVar("T")
 Call = Callable[[Access, dict[str, Any]], Awaitable[T]]
 
 _ATTEMPTS = 4
-_LONGEST = 8.0  # seconds between two of them, unless the endpoint names a time
 _KEY_PAUSE = 300.0  # seconds that a refused key is left alone: it won't mend itself
 _CREDIT_PAUSE = 60.0
 _LONG = 20.0
@@ -50,19 +50,24 @@ class Attempts:
 
     async def retried(self, deadline: float, call: Call[T], access: Access, body: dict[str, Any]) -> T:
         """Tries again what may pass, as long as the wait (Retry-After, else growing with jitter) fits the deadline."""
-        attempt = 1
-        while True:
-            try:
-                return await call(access, body)
-            except LLMUnavailable as error:
-                pause = random.uniform(0.0, min(_LONGEST, 0.5 * 2 ** (attempt - 1)))
-                if error.retry_after is not None:
-                    pause = error.retry_after + 0.05
-                hopeless = isinstance(error, _Open) or attempt >= _ATTEMPTS or self._clock() + pause >= deadline
-                if hopeless:
-                    raise
-            await self._sleep(pause)
-            attempt += 1
+        backoff = tenacity.wait_random_exponential(multiplier=0.5, max=8)
+
+        def wait(state: tenacity.RetryCallState) -> float:
+            error = state.outcome.exception() if state.outcome else None
+            told = error.retry_after if isinstance(error, LLMError) else None
+            return told + 0.05 if told is not None else backoff(state)
+
+        def stop(state: tenacity.RetryCallState) -> bool:
+            return state.attempt_number >= _ATTEMPTS or self._clock() + state.upcoming_sleep >= deadline
+
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(lambda e: isinstance(e, LLMUnavailable) and not isinstance(e, _Open)),
+            wait=wait,
+            stop=stop,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return await retrying(call, access, body)
 
     @asynccontextmanager
     async def watched(self, access: Access, *, under_way: bool = False) -> AsyncIterator[None]:

@@ -50,7 +50,10 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
 STORE_STEPS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 INBOX = ("put", "claim", "beat", "intent", "behind", "finish", "fail", "park", "move")
 SESSIONS = ("load", "save")
-LONGTERM = ("load", "load_shared", "change", "change_shared", "save_events", "rewrite", "compact", "forget")
+LONGTERM = (
+    *("load", "load_shared", "load_with_shared", "change", "change_shared", "save_events", "rewrite", "compact"),
+    "forget",
+)
 TRANSCRIPTS = ("append", "tail", "everything", "find")
 
 

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from config.tenant_model import Attachment, Faq
 
 COLUMNS = ("questions", "answer", "answer_th", "answer_en", "buttons", "media")
+_LARGEST_UNPACKED = 50_000_000  # bytes
 MOST_ROWS = 20_000
 MAX_BYTES = 10_000_000
 # What people call the columns, in lower case.
@@ -233,12 +234,15 @@ def _decoded(raw: bytes) -> str:
 
 
 def _workbook(file: Path) -> list[list[str]]:
-    from zipfile import BadZipFile
+    from zipfile import BadZipFile, ZipFile
 
     from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
     try:
+        with ZipFile(file) as packed:  # a few kilobytes may unpack to more than there is memory
+            if sum(one.file_size for one in packed.infolist()) > _LARGEST_UNPACKED:
+                raise TableError([f"it unpacks to more than {_LARGEST_UNPACKED // 1_000_000} MB"])
         book = load_workbook(file, read_only=True, data_only=True)
         sheet = book.worksheets[0]
         shown = sheet.iter_rows(max_row=MOST_ROWS + 1, max_col=len(COLUMNS) + 5, values_only=True)

@@ -293,3 +293,17 @@ def test_several_keys_are_read_the_current_one_first() -> None:
     raw = f"{FIRST.hex()}, {base64.b64encode(SECOND).decode()}\n"
     assert parse_keys(raw) == (FIRST, SECOND)
     assert Vault(parse_keys(raw)).ids == [key_id(FIRST), key_id(SECOND)]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
+async def test_ids_too_long_for_a_files_name_are_listed_whatever_the_file_is_packed_in(
+    tmp_path: Path, compression: str
+) -> None:
+    long = f"line:{'U' * 300}"
+    for keys_at_hand in ((), (FIRST,)):
+        given = settings(tmp_path / str(len(keys_at_hand)), *keys_at_hand, lm_compression=compression)
+        manager = memory(given)
+        await manager.remember("shop", long, text="likes tea", key="likes", value="tea")
+        await manager.longterm.compact("shop", long, NOW)
+        assert [user async for user in manager.longterm.users("shop")] == [long]
+        await manager.close()

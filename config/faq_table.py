@@ -248,6 +248,8 @@ def _workbook(file: Path) -> list[list[str]]:
         shown = sheet.iter_rows(max_row=MOST_ROWS + 1, max_col=len(COLUMNS) + 5, values_only=True)
         rows = [["" if cell is None else str(cell) for cell in row] for row in shown]
         book.close()
+    except TableError:
+        raise
     except (BadZipFile, InvalidFileException, KeyError, ValueError, IndexError) as error:
         raise TableError([f"it is no workbook that can be read: {type(error).__name__}"]) from None
     return rows

@@ -310,6 +310,7 @@ async def test_text_of_strangers_is_shown_and_neither_runs_nor_breaks_a_page(
             last = (await manager.transcripts.tail(ConversationRef("shop", user), 1))[0].get("message_id", "")
             paths += [f"/admin/shop/teach?ref={ref}&message={quote(last)}"]
             paths += [f"/admin/shop/talk?ref={ref}", f"/admin/shop/teach?question={quote(HOSTILE[1])}"]
+            paths += [f"/admin/shop/audit?who={quote(HOSTILE[0])}&user={odd_id}", "/admin/shop/audit"]
             paths += ["/admin/shop/talks", "/admin/shop/overview"]
             for path in paths:
                 answer = await page.goto(home.url + path)

@@ -178,6 +178,11 @@ def _as_redis_error() -> Iterator[None]:
         yield
     except RedisClusterException as error:
         raise RedisConnectionError(f"the cluster can't be used: {error}") from error
+    except RuntimeError as error:
+        if "closed" not in str(error):
+            raise
+        # Another call closed the connection while this one was about to write: uvloop's own kind of error.
+        raise RedisConnectionError(f"the connection was closed: {error}") from error
 
 
 def _several(url: str, port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:

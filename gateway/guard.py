@@ -31,6 +31,8 @@ _LINK = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,15}}://[^\s<>\"'`]+|{_BARE}", re.IGN
 _MARKDOWN = re.compile(r"(!?)\[([^\]\n]*)\]\(\s*<?([^()\s<>]*(?:\([^()\s]*\)[^()\s<>]*)*)>?(?:\s+[\"'(][^)\n]*)?\s*\)")
 _DEFINED = re.compile(r"^ {0,3}\[[^\]\n]+\]:\s*\S.*$", re.MULTILINE)
 _TAGS = re.compile(r"</?(?:procedures|customer|shop_facts|summary|events|memories|shop_answers|shop_files|forwarded)>")
+# Some endpoints give what a model thought as part of its answer.
+_THOUGHT = re.compile(r"\A\s*<think(?:ing)?(?:>.*?(?:</think(?:ing)?>\s*|\Z)|\Z)", re.DOTALL)
 _IDS = re.compile(
     r"\b(?:(?:line|telegram):(?:group:)?-?[UCR]?[0-9a-f]{5,32}|[UCR][0-9a-f]{32}|(?:sm|cc):[a-z0-9_-]+:\S+)",
 )
@@ -60,6 +62,7 @@ class Guard:
     def checked(self, text: str, *, shop: Seen = tuple, customer: Seen = tuple) -> str | None:
         """What may be said; None: nothing of it, for it gives away what the model was told to be. Links lead to hosts
         that stand in the shop's own words or in what `shop` gives; an e-mail address may also be the customer's own."""
+        text = _THOUGHT.sub("", text)
         if self._tells(text):
             return None
         text = _IDS.sub(GAP, _SECRETS.sub(GAP, _TAGS.sub("", text)))

@@ -24,10 +24,10 @@ Place = tuple[float, str, str]  # of a record in its list: what it is sorted by,
 class Wanted:
     """Every condition holds; what is left out lets everything through.
 
-    `q`: what is looked for: by its words (see `memory.recall.terms`), as its letters stand there, in any case, Thai also
-    inside a run, and by what it means where there are vectors. `since` (included) and `until` (not) are about when a fact was said, an episode ended, an event happened, a
-    procedure came, a user was last seen. `importance` and `confidence` are the least. `superseded` shows facts that
-    gave way, too.
+    `q`: what is looked for: by its words (see `memory.recall.terms`), as its letters stand there, in any case, Thai
+    also inside a run, and by what it means where there are vectors. `since` (included) and `until` (not) are about
+    when a fact was said, an episode ended, an event happened, a procedure came, a user was last seen. `importance`
+    and `confidence` are the least. `superseded` shows facts that gave way, too.
     """
 
     user: str | None = None
@@ -48,7 +48,7 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Listed:
     """`records` are JSON objects with `user_id`, "" for the tenant's own; `total` is that of all pages; `last` is the
-    place of the last one, None where nothing follows; `order` is the `sort` that the next page is to be asked for with."""
+    place of the last one, None where nothing follows; `order` is the `sort` to ask for the next page with."""
 
     records: list[dict[str, Any]]
     total: int

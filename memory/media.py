@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 
+import aiofiles
+
 from config.vault import PLAIN, Damaged, Vault
 from memory import file_locks, keys
 from memory.errors import LongTermUnavailable
@@ -33,7 +35,10 @@ class MediaFiles:
 
     async def read(self, tenant: str, path: Path) -> bytes:
         """What `save` or `find` gave the path of."""
-        return await asyncio.to_thread(self._read, tenant, path)
+        with _faults(path):
+            async with aiofiles.open(path, "rb") as file:
+                sealed = await file.read()
+        return await asyncio.to_thread(self._opened, tenant, path, sealed)
 
     async def save_words(self, tenant: str, path: Path, words: str) -> None:
         """Keeps beside a recording what is said in it."""
@@ -63,10 +68,10 @@ class MediaFiles:
         self._write(tenant, path, data)
         return path
 
-    def _read(self, tenant: str, path: Path) -> bytes:
+    def _opened(self, tenant: str, path: Path, sealed: bytes) -> bytes:
         with _faults(path):
             try:
-                return self._vault.of(tenant).open(path.read_bytes())
+                return self._vault.of(tenant).open(sealed)
             except Damaged as error:
                 raise LongTermUnavailable(f"{path}: {error}: put it back from a backup") from error
 
@@ -87,7 +92,9 @@ class MediaFiles:
             if path is None:
                 return None
             words = path.with_name(path.name + _WORDS)
-            return path, self._read(tenant, words).decode("utf-8", "replace") if words.exists() else None
+            return path, self._opened(tenant, words, words.read_bytes()).decode(
+                "utf-8", "replace"
+            ) if words.exists() else None
 
     def _remove(self, tenant: str, user: str, file: str) -> int:
         folder = keys.media_dir(self._base, tenant, user)

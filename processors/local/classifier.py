@@ -17,6 +17,7 @@ from processors.local.vectors import Vectors
 from processors.models import EventType
 from processors.rules import Rules, default_rules
 from processors.rules.engine import reckoned
+from processors.rules.importance import heard
 from processors.rules.wording import BANDS, likely_band
 
 FILE = Path(__file__).parent / "classifier.npz"
@@ -99,6 +100,6 @@ class Classifier:
         return Guess(
             event_type=TYPES[best],
             confidence=round(float(shares[best]), 3),
-            importance=BANDS[band],
+            importance=heard(TYPES[best], verdict.found, BANDS[band]),
             probabilities=dict(zip(TYPES, map(float, shares), strict=True)),
         )

@@ -21,7 +21,7 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 from processors.language import detect
 from processors.models import EventType
 from processors.normalise import SCANNED, normalise, words_apart
-from processors.rules.importance import Found, score
+from processors.rules.importance import Found, heard, score
 from processors.rules.patterns import Patterns
 from processors.rules.signs import TYPES, signs
 from processors.rules.wording import BAND_STARTS, BANDS, default_wording, likely_band
@@ -146,7 +146,7 @@ class Rules:
             importance = BANDS[likely_band(told.types, told.bands, reckoned(found), wording.usual)]
         return Verdict(
             event_type=best,
-            importance=importance,
+            importance=heard(best, found, importance),
             confidence=round(confidence, 3),
             strongest=max(fired, key=fired.__getitem__) if (fired := hits.get(best)) else None,
             scores=scores,

@@ -61,3 +61,8 @@ def score(event_type: EventType, found: Found) -> float:
             return MODERATE if negative or (marks.get("aspect") and len(text) > _BARE) else LOW
         case _:
             return MINIMAL
+
+
+def heard(event_type: EventType, found: Found, importance: float) -> float:
+    """The importance, but for a complaint of harm, a doctor or the law: whatever else is in it, people have to hear."""
+    return CRITICAL if event_type is EventType.COMPLAINT and found.marks.get("critical") else importance

@@ -28,14 +28,11 @@ import yaml
 from redis.exceptions import RedisError
 
 from config.settings import Settings
-from config.settings import Settings
 from gateway.app import ALIVE
-from gateway.assembly import inbox_client
 from gateway.assembly import inbox_client
 from gateway.inbox.base import Depth
 from gateway.inbox.opening import inbox_of
 from gateway.redis_server import find_binary
-from memory.redis_client import connect, is_cluster
 from memory.redis_client import connect, is_cluster
 from tests.house import LINE_SECRET, LINE_TOKEN, LLM_KEY, TELEGRAM_SECRET, TELEGRAM_TOKEN, shop
 from tests.standins.line_model import sign

@@ -41,7 +41,12 @@ async def test_a_turn_is_seen_and_every_name_that_is_asked_for_is_there(tmp_path
         assert page_of['chatchat_llm_seconds_count{result="ok"}'] >= 1
         assert page_of['chatchat_waited_seconds_count{tenant="shop"}'] == 1
         stores = 'operation="{}",result="ok",store="{}"'
-        for operation, store in (("put", "redis"), ("finish", "redis"), ("said_tail", "files"), ("said_append", "files")):
+        for operation, store in (
+            ("put", "redis"),
+            ("finish", "redis"),
+            ("said_tail", "files"),
+            ("said_append", "files"),
+        ):
             assert page_of[f"chatchat_store_seconds_count{{{stores.format(operation, store)}}}"] >= 1
         assert page_of['chatchat_tenant_files{state="ok"}'] == 1
         assert (page_of["chatchat_workers"], page_of["chatchat_dead_letters"]) == (1, 0)

@@ -116,6 +116,8 @@ def test_chat_spelling_codes_and_plain_sentences_are_understood(text: str, event
         ("CF 2 สีดำ", Band.CRITICAL),
         ("I was charged twice, I want my money back", Band.CRITICAL),
         ("โอนเงินไปแล้วแต่โดนโกง", Band.CRITICAL),
+        ("ของเสียหายหมดเลย กินแล้วอาหารเป็นพิษเข้าโรงพยาบาล จะฟ้องร้านแน่นอน", Band.CRITICAL),
+        ("my daughter is in hospital from your cake, I will sue you", Band.CRITICAL),
     ],
 )
 def test_importance_follows_what_would_be_lost(text: str, expected: Band) -> None:

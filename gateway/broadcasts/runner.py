@@ -76,6 +76,7 @@ class Runner:
         self._manager = manager
         self._clock = clock
         self._asked_again: dict[str, float] = {}  # by tenant, monotonic
+        self._idle: dict[str, tuple[int, ...]] = {}  # by tenant: what its file was like when there was nothing to do
         self._followed_up: dict[str, datetime] = {}
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -88,6 +89,7 @@ class Runner:
                     await self.step()
                 else:  # whoever goes on later begins with a look at what is under way
                     self._asked_again.clear()
+                    self._idle.clear()
                 try:
                     await asyncio.wait_for(stop.wait(), EVERY)
                 except TimeoutError:
@@ -100,21 +102,34 @@ class Runner:
                     log.debug("the lease of the broadcasts was gone")
 
     async def step(self) -> None:
-        """One look at every shop."""
+        """One look at every shop; at those that send nothing no more than at their files, all together."""
+        now = self._clock()
+        try:
+            marks = await asyncio.to_thread(self._store.marks)
+        except GatewayFault as error:
+            log.warning("broadcasts wait: %s", error)
+            return
         for tenant in self._tenants.all():
             try:
-                await self._look(tenant)
+                await self._follow_up(tenant, now)
+                mark = marks.get(tenant.id)
+                if mark is None or self._idle.get(tenant.id) == mark:
+                    continue
+                self._idle.pop(tenant.id, None)
+                if not await self._look(tenant, now):
+                    self._idle[tenant.id] = mark
             except (GatewayFault, MemoryFault, RedisError, OSError) as error:
                 log.warning("broadcasts wait: %s", error, extra={"tenant": tenant.id})
 
-    async def _look(self, tenant: Tenant) -> None:
-        now = self._clock()
-        await self._follow_up(tenant, now)
+    async def _look(self, tenant: Tenant, now: datetime) -> bool:
+        """Whether anything is on its way."""
         under_way = await asyncio.to_thread(self._store.under_way, tenant.id)
         under_way = await self._again(tenant, under_way, now)
         room = UNDER_WAY - len(under_way)
-        for broadcast in await asyncio.to_thread(self._store.running, tenant.id):
+        running = await asyncio.to_thread(self._store.running, tenant.id)
+        for broadcast in running:
             room -= await self._feed(tenant, broadcast, room, under_way, now)
+        return bool(under_way or running)
 
     async def _again(self, tenant: Tenant, under_way: Sequence[Recipient], now: datetime) -> list[Recipient]:
         """Asks the inbox for who may have got lost between here and there; it knows those that did not."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -106,6 +106,23 @@ class BroadcastStore:
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir / "broadcasts"
+
+    def marks(self) -> dict[str, tuple[int, ...]]:
+        """By tenant what changes with its file; none for a tenant that never had a broadcast."""
+        found: dict[str, list[int]] = {}
+        try:
+            with os.scandir(self._folder) as entries:
+                for entry in sorted(entries, key=lambda one: one.name):
+                    tenant, suffix, rest = entry.name.partition(".sqlite")
+                    if suffix and rest in ("", "-wal"):
+                        with suppress(FileNotFoundError):  # a log that was folded in meanwhile
+                            seen = entry.stat()
+                            found.setdefault(tenant, []).extend((seen.st_mtime_ns, seen.st_size))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise BroadcastsUnavailable(f"broadcasts can't be read: {error}") from error
+        return {tenant: tuple(mark) for tenant, mark in found.items()}
 
     # -- broadcasts ----------------------------------------------------------------------------------------------------
 

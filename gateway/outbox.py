@@ -32,6 +32,7 @@ from gateway.reach import Reach
 log = logging.getLogger(__name__)
 
 QUOTA_SPENT = "the channel's monthly quota is used up"
+REFUSED = "the platform refused it"
 LONGEST_WAIT = 5.0  # seconds a turn sits out a pace limit; beyond that the conversation goes back into the queue
 TOKEN_LIFE = 60.0  # seconds: within it a reply token that is "spent" was spent by our own earlier call
 SETTLE_EVERY = 2.0  # seconds between tries to learn, as long as that lasts, whether a reply landed
@@ -183,7 +184,7 @@ class Courier:
                 log.warning("message refused: %s", error, extra={"tenant": tenant.id, "channel": outbox.target.channel})
                 outbox.next, outbox.flying = outbox.next + 1, False
                 if outbox.over and not outbox.delivered:
-                    return f"the platform refused it: {error}"
+                    return f"{REFUSED}: {error}"
                 continue
             except ChatMoved as error:
                 outbox.target = msgspec.structs.replace(outbox.target, chat_id=error.chat_id)

@@ -33,7 +33,7 @@ from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Ta
 from gateway.minding import Minded, Minding
 from gateway.moment import Change, Delivery, Done, Moment, Settler, unchanged
 from gateway.names import Names
-from gateway.outbox import ClaimLost, Courier, Outbox, encode
+from gateway.outbox import REFUSED, ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
 from gateway.patience import CarryOn, Expired, Holder, Park, Patience, Times
 from gateway.per_tenant import PerTenant
@@ -191,6 +191,8 @@ class Turn:
                         dead = why
                     case _:
                         dead = await self._courier.deliver(claim, tenant, outbox)
+                        if dead is not None and dead.startswith(REFUSED):
+                            outbox = await self._apologise(claim, moment, outbox)
             sent_at = self._clock()
             if dead is not None:
                 carry = self._patience.owed(outbox)

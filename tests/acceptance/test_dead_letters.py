@@ -53,7 +53,8 @@ async def test_dead_letters_can_be_listed_shown_sent_again_and_dropped(tmp_path:
         _, url = await s.serve()
         await s.worker()
         refusal = {"ok": False, "error_code": 400, "description": "Bad Request: odd"}
-        await s.script("telegram", faults=[{"status": 400, "body": refusal, "on": "sendMessage", "times": 2}])
+        # The apologies as well.
+        await s.script("telegram", faults=[{"status": 400, "body": refusal, "on": "sendMessage", "times": 4}])
         for number, text in enumerate(("first", "second")):
             assert await s.telegram_says(url, telegram_update(7 + number, text, 1 + number)) == 200
 

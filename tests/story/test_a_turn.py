@@ -8,6 +8,7 @@ from pathlib import Path
 import redis
 
 from tests.house import LLM_KEY, TELEGRAM_SECRET, house, shop
+from tests.standins.model import Fault
 
 ANN = "U" + "a" * 32
 BEE = "U" + "b" * 32
@@ -27,6 +28,20 @@ async def test_a_customer_on_telegram_asks_and_gets_one_answer(tmp_path: Path, r
     async with house(tmp_path, redis_url, {"shop": shop(faq=faq)}) as home:
         assert await home.telegram_says(55, "What time do you open?") == 200
         await home.telegram.until(lambda: home.telegram_shows(55) == ["At nine."])
+
+
+async def test_who_gets_no_answer_because_the_platform_refuses_it_hears_so(tmp_path: Path, redis_url: str) -> None:
+    faq = [{"questions": ["What time do you open?"], "answer": "At nine."}]
+    async with house(tmp_path, redis_url, {"shop": shop(faq=faq, replies={"error": {"en": "Sorry!"}})}) as home:
+        home.line.next(Fault(status=400, body={"message": "odd"}, on="/message/reply"))
+        refusal = {"ok": False, "error_code": 400, "description": "Bad Request: odd"}
+        home.telegram.next(Fault(status=400, body=refusal, on="/sendMessage"))
+        await home.line_says(ANN, "what time do you open")
+        await home.telegram_says(55, "what time do you open")
+        await home.quiet()
+        assert (home.line_shows(ANN), home.telegram_shows(55)) == (["Sorry!"], ["Sorry!"])
+        with redis.Redis.from_url(redis_url) as client:
+            assert client.xlen("cc:dead:shop") == 2
 
 
 async def test_the_same_delivery_again_leads_to_no_second_answer(tmp_path: Path, redis_url: str) -> None:

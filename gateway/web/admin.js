@@ -138,7 +138,9 @@ history.replaceState(null, "", said); // loaded again, it does not say again wha
 needs();
 figures();
 again();
-document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+const here = document.querySelector(".side [aria-current]");
+// Not scrollIntoView: from where that led, Tab would go on, past the skip link.
+if (here) here.parentElement.scrollLeft = here.offsetLeft - (here.parentElement.clientWidth - here.offsetWidth) / 2;
 const feed = document.querySelector("[data-feed]");
 if (feed) {
   const parts = [`#${feed.id}`, ...[...document.querySelectorAll("[data-merge]")].map((one) => `#${one.id}`)];

@@ -29,11 +29,11 @@ LEASE = 10.0
 
 
 def clocked(sources: dict[str, str]) -> dict[str, str]:
-    """The real scripts with the test's clock."""
+    """The real scripts with the test's clock, which stands in the slot that a script is about."""
     real = "local t = redis.call('TIME')\n  return t[1] * 1000 + math.floor(t[2] / 1000)"
-    return {
-        name: text.replace(real, f"return tonumber(redis.call('GET', '{CLOCK}'))") for name, text in sources.items()
-    }
+    slot = "string.match(KEYS[1] or ARGV[1], '{(.*)}')"
+    ours = f"return tonumber(redis.call('GET', '{CLOCK}:{{' .. {slot} .. '}}'))"
+    return {name: text if name == "bury" else text.replace(real, ours) for name, text in sources.items()}
 
 
 class ClockedInbox(RedisInbox):

@@ -16,11 +16,11 @@ def check_known(request: Request) -> None:
     if not isinstance(route, APIRoute) or not route.path.startswith("/api/"):
         return
     asked = set(request.query_params) - _ALWAYS
-    known = _taken(route.dependant) if asked else set()
+    known = taken(route.dependant) if asked else set()
     for name in sorted(asked - known):
         raise HTTPException(422, f"query: {name[:60]!r} is not known here; what is: {', '.join(sorted(known))}")
 
 
-def _taken(by: Dependant) -> set[str]:
+def taken(by: Dependant) -> set[str]:
     """The names in the query that a function takes, and those that it depends on."""
-    return {one.alias for one in by.query_params}.union(*map(_taken, by.dependencies))
+    return {one.alias for one in by.query_params}.union(*map(taken, by.dependencies))

@@ -28,6 +28,7 @@ from gateway.inbox.redis import RedisInbox
 from gateway.key_ring import KeyRing
 from gateway.messages import InboundMessage, encode
 from gateway.routes.admin_lists import ref_of
+from gateway.routes.known import taken
 from gateway.staff_tasks import StaffTasks
 from gateway.tools import MemoryTools
 from memory.keys import ConversationRef
@@ -181,16 +182,25 @@ def kept_of(home: House, name: str) -> dict[str, bytes]:
     return found
 
 
-def routes_of(door: Any) -> list[tuple[str, str]]:
-    """Every (method, path) of the application behind the door."""
-    found: list[tuple[str, str]] = []
+Takes = set[str] | None  # what a route takes in its query; None: whatever it is
 
-    def walk(routes: Any, before: str) -> Iterator[tuple[str, str]]:
+
+def routes_of(door: Any) -> list[tuple[str, str, Takes]]:
+    """Every (method, path, names in its query) of the application behind the door."""
+    found: list[tuple[str, str, Takes]] = []
+
+    def walk(routes: Any, before: str) -> Iterator[tuple[str, str, Takes]]:
         for one in routes:
             if (inner := getattr(one, "original_router", None)) is not None:
                 yield from walk(inner.routes, before + one.include_context.prefix)
             else:
-                yield from ((method, before + one.path) for method in getattr(one, "methods", None) or ["WS"])
+                path = before + one.path
+                takes = (
+                    taken(one.dependant) | {"tenant"}
+                    if path.startswith("/api/") and hasattr(one, "dependant")
+                    else None
+                )
+                yield from ((method, path, takes) for method in getattr(one, "methods", None) or ["WS"])
 
     application = door
     while not hasattr(application, "routes"):
@@ -199,6 +209,11 @@ def routes_of(door: Any) -> list[tuple[str, str]]:
         )
     found.extend(walk(application.routes, ""))
     return found
+
+
+def query(takes: Takes, **names: str) -> str:
+    """As far as the route takes them: what it does not know it refuses, and then it shows nothing."""
+    return "&".join(f"{name}={value}" for name, value in names.items() if takes is None or name in takes)
 
 
 def bodies(shop: Shop, csrf: str, path: str) -> list[dict[str, Any]]:
@@ -241,7 +256,7 @@ async def walk_every_route(town: Town) -> None:
     home, alpha = town.home, town.alpha
     async with front_door.door(home.settings, home.tenants, home.redis_url, ADMIN_KEY) as door:
         every = routes_of(door)
-    unknown = {part for _, path in every for part in re.findall(r"{(\w+)(?::\w+)?}", path)}
+    unknown = {part for _, path, _ in every for part in re.findall(r"{(\w+)(?::\w+)?}", path)}
     assert unknown <= {*alpha.ids, "version", "name"}, "a new route: say here which thing of a shop it names"
     assert len(every) > 60
     async with town.http.post(f"{home.url}/admin/sign-in", data={"key": KEY["beta"]}) as answer:
@@ -250,12 +265,13 @@ async def walk_every_route(town: Town) -> None:
         csrf = (await answer.text()).partition('name="csrf" value="')[2].partition('"')[0]
     visitor = json.loads((await ask(town, "POST", "/web/beta/visitor", None))[1]).get("token")
     asked = opened = 0
-    for method, path in every:
+    for method, path, takes in every:
         if method == "WS" or path.startswith("/admin/sign-"):
             continue
         there = re.sub(r"{(\w+)(?::\w+)?}", lambda one: alpha.ids.get(one[1], "x"), path)
-        names = f"user={ANN}&conversationId={alpha.ids['conversationId']}&q={HALF}&find={HALF}"
-        names += f"&ref={ref_of(ANN, alpha.ids['episode_id'])}&id={alpha.ids['letter']}&scope=session"
+        ids = {"conversationId": alpha.ids["conversationId"], "id": alpha.ids["letter"]}
+        ids |= {"user": ANN, "q": HALF, "find": HALF, "ref": ref_of(ANN, alpha.ids["episode_id"])}
+        names = query(takes, confirm="true", scope="session", **ids)
         sent = bodies(alpha, csrf, path) if method in ("POST", "PUT", "PATCH") else [{}]
         # Beta by its key and its signed-in staff, a visitor of its, the admin who asks about beta.
         for key, tenant in (
@@ -269,7 +285,7 @@ async def walk_every_route(town: Town) -> None:
             for more in sent:
                 if key == ADMIN_KEY and more.get("json", {}).get("tenant"):
                     continue  # the same in the body
-                status, body = await ask(town, method, f"{there}?{tenant}confirm=true&{names}", key, **more)
+                status, body = await ask(town, method, f"{there}?{tenant}{names}", key, **more)
                 asked += 1
                 opened += status == 200
                 assert status != 403, (method, there)
@@ -279,10 +295,10 @@ async def walk_every_route(town: Town) -> None:
     assert opened > 50  # beta has things of its own to see
     # With its own key alpha sees what beta could not: the walk looked where something was.
     shown = 0
-    for method, path in every:
+    for method, path, takes in every:
         if method == "GET" and "{tenant}" not in path:
             there = re.sub(r"{(\w+)}", lambda one: alpha.ids.get(one[1], "x"), path)
-            names = f"conversationId={alpha.ids['conversationId']}"
+            names = query(takes, conversationId=alpha.ids["conversationId"])
             _, body = await ask(town, "GET", f"{there}?{names}", KEY["alpha"])
             shown += WORDS["alpha"].encode() in body
     assert shown >= 12

@@ -242,7 +242,8 @@ async def test_a_late_answer_is_not_lost_with_the_message_it_was_to_go_with(tmp_
         await home.line.until(lambda: screen(home) == [HELD])
         model.may.set()
         await home.parked()
-        home.line.next(Fault(status=400, body={"message": "The request body has 1 error(s)"}, on="/reply"))
+        # The apology is refused as well.
+        home.line.next(Fault(status=400, body={"message": "The request body has 1 error(s)"}, on="/reply", times=2))
         await home.line_says(ANN, "second question")
         await home.quiet()
         assert screen(home) == [HELD]

@@ -65,6 +65,7 @@ class Spent:
 
 
 async def test_vectors_are_asked_for_as_long_as_the_limit_lasts(client: Redis) -> None:
+    pytest.importorskip("numpy")
     model = "openai/text-embedding-3-small"
     async with endpoint({"prompt_tokens": 80, "total_tokens": 80}) as (url, asked):
         budgets, tenant = limited(client, daily_tokens=200)

@@ -16,6 +16,7 @@ from gateway import spending
 from gateway.channel_states import ChannelState
 from gateway.ledger import Month
 from gateway.metrics import Metrics
+from gateway.routes import api_page
 from gateway.routes.auth import Keys
 from gateway.routes.lists import Cursor, Limit, cursor_of, place_of
 from gateway.routes.problems import handle_problems, problems
@@ -36,7 +37,14 @@ def build(
     routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
     """`ready` gives `{"status": "ok" | "degraded" | "down", …}`; `routers` raise HTTPException like everything here."""
-    api = FastAPI(title="chat-chat", version=version, redirect_slashes=False, responses=problems(403, 429))
+    api = FastAPI(
+        title="chat-chat",
+        version=version,
+        redirect_slashes=False,
+        responses=problems(403, 429),
+        docs_url=None,  # those load scripts from elsewhere
+        redoc_url=None,
+    )
 
     @api.head("/healthz", include_in_schema=False)
     @api.get("/healthz", summary="Alive")
@@ -84,6 +92,7 @@ def build(
 
     for router in routers:
         api.include_router(router)
+    api_page.add_to(api)
     handle_problems(api)
     return api
 

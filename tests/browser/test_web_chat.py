@@ -243,6 +243,27 @@ async def test_a_shops_own_site_shows_the_chat_and_another_site_may_not(
         await runner.cleanup()
 
 
+async def test_the_api_is_read_on_one_page_that_loads_nothing_else(
+    browser: Browser, tmp_path: Path, redis_url: str
+) -> None:
+    async with house(tmp_path, redis_url, {"shop": web_shop()}) as home:
+        page = await browser.new_page(viewport=PHONE)
+        wrong: list[str] = []
+        asked: list[str] = []
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda one: asked.append(one.url))
+        await page.goto(f"{home.url}/docs")
+        await page.locator("summary", has_text="/api/v1/facts").first.click()
+        await expect(page.get_by_role("row", name="cursor").first).to_be_visible()
+        assert await page.evaluate("getComputedStyle(document.querySelector('nav')).display") == "flex"
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert {one for one in asked if not one.startswith("data:")} == {f"{home.url}/docs"}
+        found = await Axe().run(page)
+        assert found.response["violations"] == [], found.generate_report()
+        assert wrong == []
+        await page.close()
+
+
 async def test_one_page_lists_the_shops_when_there_are_several(
     browser: Browser, tmp_path: Path, redis_url: str
 ) -> None:

@@ -114,6 +114,13 @@ class OpeningTimes:
         public = self.holidays is not None and self.holidays.public is not None
         if any(_holds(span, day) for span in self._closed) or (public and _thai_holiday(day)):
             return ()
+        return self._usual(day)
+
+    def is_special(self, day: date) -> bool:
+        """Is it unlike that day of every week: a holiday, or one with hours of its own?"""
+        return self.blocks(day) != self._usual(day)
+
+    def _usual(self, day: date) -> tuple[Block, ...]:
         return (self.week or _ALL_DAY)[day.weekday()]
 
     def is_open(self, now: datetime) -> bool:

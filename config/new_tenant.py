@@ -129,7 +129,7 @@ def _faq(answers: Answers) -> str:
         thai += f" หยุดวัน{'และวัน'.join(_THAI_DAYS[day] for day in shut)}"
         english += f", closed on {' and '.join(_ENGLISH_DAYS[day] for day in shut)}"
     thai += " " * thai.endswith(".")
-    entries = [_entry(("ร้านเปิดกี่โมง", "วันนี้เปิดไหม", "What time do you open?"), f"ร้าน{thai}ค่ะ", f"We're {english}.")]
+    entries = [_entry(("ร้านเปิดกี่โมง", "เปิดวันไหนบ้าง", "What time do you open?"), f"ร้าน{thai}ค่ะ", f"We're {english}.")]
     if answers.phone:
         asked = ("ขอเบอร์โทรร้าน", "โทรได้ที่เบอร์อะไร", "What's your phone number?")
         entries.append(_entry(asked, f"โทร {answers.phone} ได้เลยค่ะ", f"Call us at {answers.phone}."))

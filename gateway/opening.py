@@ -1,31 +1,54 @@
-"""Answers "are you open?" from the shop's hours, where its own list of answers has nothing on it."""
+"""Answers "are you open?" from the shop's hours: by the day that is asked about, where one is."""
 
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from itertools import groupby
 from zoneinfo import ZoneInfo
 
+from config.business_hours import Block
 from config.tenants import Tenant
 from gateway.texts import Tongue, text
+from processors.dates import days
 from processors.normalise import normalise
+from processors.payload import specifics
 
-# Over the normalised text. Whole questions: "open" and "เปิด" alone are said of boxes, files and branches too.
+# Over the normalised text without the days in it. Whole questions: "open" and "เปิด" alone are said of boxes, files and
+# branches too.
 _ASKED = re.compile(
-    r"(?:เปิด|ปิด)(?:ร้าน|ทำการ|บริการ|ให้บริการ)?(?:วันนี้|พรุ่งนี้|ตอนนี้|อยู่|ถึง|ตอน|แล้ว)*(?:ไหม|หรอ|เหรอ|หรือยัง|รึยัง|ยัง|กี่โมง|กี่ทุ่ม|เมื่อไหร่|เวลาไหน|ป่าว|ปะ|ป่ะ)"
-    r"|(?:เวลา|วัน)(?:เปิด|ทำการ)|เปิดปิดกี่|หยุด(?:วันนี้|พรุ่งนี้|วันไหน)?ไหม"
-    r"|\b(?:are|r|is) (?:you|u|the shop|the store|it) (?:still |already )?(?:open|closed)\b"
-    r"|\b(?:opening|business|your) hours\b|\b(?:what time|when) (?:do|does|will) (?:you|u|the shop|it) (?:open|close)\b"
-    r"|\b(?:you )?open (?:now|today|tomorrow|tonight)\b"
+    r"(?:เปิด|ปิด|หยุด)(?:ร้าน|ทำการ|บริการ|ให้บริการ)?(?:ตาม)?(?:ปกติ)?(?:ตอนนี้|อยู่|ถึง|ตอน|แล้ว|ใช่|กัน|\s)*(?:ไหม|หรอ|เหรอ|หรือยัง|รึยัง|ยัง|กี่โมง|กี่ทุ่ม|เมื่อไหร่|เวลาไหน|ป่าว|ปะ|ป่ะ)"
+    r"|(?:เวลา|วัน)(?:เปิด|ทำการ)|เปิดปิดกี่"
+    r"|\b(?:are|r|is|will|would) (?:you|u|you guys|the shop|the store|the cafe|the clinic|it)"
+    r" (?:be )?(?:still |already )?(?:open|closed)\b"
+    r"|\b(?:opening|business|your) hours\b"
+    r"|\b(?:do|does|will) (?:you|u|you guys|the shop|the store|it) (?:open|close)\b"
+    r"|\b(?:you )?open (?:now|tonight)\b"
 )
-_OTHER = re.compile(r"สาขา|กล่อง|แอป|แอพ|เครื่อง|บัญชี|ลงทะเบียน|\b(?:branch|account|app|box|file|registration)\b")
-_TOMORROW = re.compile(r"พรุ่งนี้|\btomorrow\b")
+# Questions of hours where they name a day: "open on Sunday?", "Saturday hours?", "เสาร์นี้เปิดป่ะ".
+_WITH_A_DAY = re.compile(
+    r"^(?:u |you |still )*(?:open|closed)(?: on| this| next| at)*\W*$|\bhours\b.{0,12}$|(?:เปิด|ปิด|หยุด)(?:ร้าน)?\W*\?"
+)
+_OTHER = re.compile(
+    r"สาขา|กล่อง|แอป|แอพ|เครื่อง|บัญชี|ลงทะเบียน|จอง|พรี|ออเดอร์|รับสมัคร|\b(?:branch|account|app|box|file|registration|booking)\b"
+)
+_WEEKLY = re.compile(
+    r"(?:เปิด|หยุด|ปิด)(?:ร้าน|ให้บริการ)?(?:วันไหน|วันอะไร|ทุกวัน)|วันไหน(?:เปิด|หยุด|ปิด)|วันหยุด(?:ร้าน|ของร้าน|คือ)|ร้าน(?:มี)?วันหยุด"
+    r"|(?:จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์)(?:บดี)?\s?(?:-|ถึง|–)\s?(?:วัน)?(?:พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)\S{0,3}\s?\S{0,4}(?:เปิด|หยุด)"
+    r"|\b(?:which|what) days?\b.{0,16}\b(?:open|closed?)\b"
+    r"|\b(?:open|closed?) (?:every ?day|daily|7 days|on (?:which|what) days?|on weekdays)\b"
+    r"|\byour (?:day off|days off|closing days?)\b"
+)
+_WEEKEND = re.compile(r"เสาร์\s?(?:-|–|และ|กับ)?\s?(?:วัน)?อาทิตย์|สุดสัปดาห์|\bweekends?\b")
+_ENDINGS = re.compile(r"\b((?:mon|tues|wednes|thurs|fri|satur|sun)day)s\b")
 
 _SOON: dict[Tongue, tuple[str, ...]] = {
     "th": ("วันนี้ {at} น.", "พรุ่งนี้ {at} น."),
     "en": ("today at {at}", "tomorrow at {at}"),
 }
-_LATER: dict[Tongue, str] = {"th": "วัน{day}ที่ {date} {month} {at} น.", "en": "on {day}, {date} {month}, at {at}"}
+_LATER: dict[Tongue, str] = {"th": "วัน{day} {at} น.", "en": "on {day}, at {at}"}
+_DATED: dict[Tongue, str] = {"th": "{day}ที่ {date} {month}", "en": "{day}, {date} {month}"}
 _DAYS: dict[Tongue, tuple[str, ...]] = {
     "th": ("จันทร์", "อังคาร", "พุธ", "พฤหัสบดี", "ศุกร์", "เสาร์", "อาทิตย์"),
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
@@ -34,26 +57,48 @@ _MONTHS: dict[Tongue, tuple[str, ...]] = {
     "th": ("ม.ค.", "ก.พ.", "มี.ค.", "เม.ย.", "พ.ค.", "มิ.ย.", "ก.ค.", "ส.ค.", "ก.ย.", "ต.ค.", "พ.ย.", "ธ.ค."),
     "en": ("Jan", "Feb", "Mar", "Apr", "May", "June", "July", "Aug", "Sep", "Oct", "Nov", "Dec"),
 }
+_MOST = 7  # days in one answer
 
 
 def opening(tenant: Tenant, words: str, now: datetime, language: Tongue) -> str | None:
     """The answer; None: nothing of the kind was asked, or the shop gives no hours. `now` is aware."""
-    plain = normalise(words)
+    plain = _ENDINGS.sub(r"\1", normalise(words))
     times = tenant.times
-    if times is None or not _ASKED.search(plain) or _OTHER.search(plain):
+    if times is None or _OTHER.search(plain):
         return None
-    tomorrow = bool(_TOMORROW.search(plain))
-    day = now.astimezone(ZoneInfo(tenant.timezone)) + timedelta(days=tomorrow)
-    blocks = times.blocks(day.date())
-    when = "tomorrow" if tomorrow else "today"
-    if not blocks:
-        closed, opens = text(f"closed_{when}", language), opens_at(tenant, now, language, after=day)
-        return f"{closed} {text('opens_again', language, when=opens)}" if opens else closed
-    hours = ", ".join(f"{_clock(start)}-{_clock(end)}" for start, end in blocks)
-    told = text(f"hours_{when}", language, hours=hours)
-    if tomorrow:
+    if _WEEKLY.search(plain):
+        return _week(tenant, language)
+    named = _named(plain, now.astimezone(ZoneInfo(tenant.timezone)))
+    bare = _bare(plain)
+    if not (_ASKED.search(bare) or (named and _WITH_A_DAY.search(bare))):
+        return None
+    local = now.astimezone(ZoneInfo(tenant.timezone))
+    asked = [day for day in named if day >= local.date()] if named else [local.date()]
+    if not tenant.business_hours:  # such a shop says of some days alone what they are like
+        asked = [day for day in asked if times.is_special(day)]
+    if not asked:
+        return None
+    if len(asked) > 1:
+        return "\n".join(_of_day(tenant, day, local.date(), language) for day in asked[:_MOST])
+    [day] = asked
+    told = _of_day(tenant, day, local.date(), language)
+    if not times.blocks(day):
+        after = datetime(day.year, day.month, day.day, tzinfo=local.tzinfo)
+        opens = opens_at(tenant, now, language, after=max(after, local))
+        return f"{told} {text('opens_again', language, when=opens)}" if opens else told
+    if day != local.date():
         return told
     return f"{text('open_now' if tenant.is_open(now) else 'closed_now', language)} {told}"
+
+
+def depends_on_the_day(tenant: Tenant, words: str, now: datetime) -> bool:
+    """Is one day asked about that general hours would answer wrongly, or not at all? Another day than this one, or this
+    one where it is not as every week's."""
+    if tenant.times is None:
+        return False
+    local = now.astimezone(ZoneInfo(tenant.timezone))
+    named = _named(_ENDINGS.sub(r"\1", normalise(words)), local)
+    return any(day != local.date() or tenant.times.is_special(day) or not tenant.times.blocks(day) for day in named)
 
 
 def opens_at(tenant: Tenant, now: datetime, language: Tongue, *, after: datetime | None = None) -> str:
@@ -66,8 +111,57 @@ def opens_at(tenant: Tenant, now: datetime, language: Tongue, *, after: datetime
     at = f"{opens:%H:%M}"
     if ahead < len(_SOON[language]):
         return _SOON[language][ahead].format(at=at)
-    day, month = _DAYS[language][opens.weekday()], _MONTHS[language][opens.month - 1]
-    return _LATER[language].format(day=day, date=opens.day, month=month, at=at)
+    return _LATER[language].format(day=_dated(opens.date(), language), at=at)
+
+
+def _named(plain: str, local: datetime) -> list[date]:
+    found = days(plain, local)
+    if _WEEKEND.search(plain):
+        saturday = local.date() + timedelta(days=(5 - local.weekday()) % 7 if local.weekday() != 6 else -1)
+        weekend = [saturday, saturday + timedelta(days=1)]
+        found = sorted({*found, *weekend})
+    return found
+
+
+def _bare(plain: str) -> str:
+    """Without the days: "เปิดวันเสาร์ไหม" asks what "เปิดไหม" does."""
+    plain = _WEEKEND.sub("", plain)
+    for one in specifics(plain).get("dates", ()):
+        plain = plain.replace(one, "", 1)
+    return " ".join(plain.split())
+
+
+def _of_day(tenant: Tenant, day: date, today: date, language: Tongue) -> str:
+    ahead = (day - today).days
+    blocks = tenant.times.blocks(day) if tenant.times else ()
+    hours = _hours(blocks)
+    if ahead in (0, 1):
+        when = ("today", "tomorrow")[ahead]
+        return text(f"hours_{when}", language, hours=hours) if blocks else text(f"closed_{when}", language)
+    said = _dated(day, language)
+    return text("hours_of_day", language, day=said, hours=hours) if blocks else text("closed_day", language, day=said)
+
+
+def _week(tenant: Tenant, language: Tongue) -> str | None:
+    """Every day of the week, those with the same hours together; None: the shop does not say."""
+    week = tenant.times.week if tenant.times else None
+    if week is None:
+        return None
+    lines = [text("hours_of_week", language)]
+    for blocks, numbers in groupby(range(7), week.__getitem__):
+        first, *rest = (_DAYS[language][number] for number in numbers)
+        span = f"{first}-{rest[-1]}" if rest else first
+        lines.append(f"- {span} {_hours(blocks) if blocks else text('closed', language)}")
+    return "\n".join(lines)
+
+
+def _dated(day: date, language: Tongue) -> str:
+    name, month = _DAYS[language][day.weekday()], _MONTHS[language][day.month - 1]
+    return _DATED[language].format(day=name, date=day.day, month=month)
+
+
+def _hours(blocks: Sequence[Block]) -> str:
+    return ", ".join(f"{_clock(start)}-{_clock(end)}" for start, end in blocks)
 
 
 def _clock(minute: int) -> str:

@@ -24,7 +24,7 @@ from gateway.guard import Guard, Guarded
 from gateway.media import TOO_LARGE, UNREAD
 from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, Sticker, Tokens
 from gateway.moment import Moment
-from gateway.opening import opening
+from gateway.opening import depends_on_the_day, opening
 from gateway.per_tenant import PerTenant
 from gateway.rendering import literal, shows
 from gateway.scratch import Scratch
@@ -175,9 +175,13 @@ class Responder:
         match = faq.best(words) if words else None
         if match is not None and not for_everybody(event, match, words):
             match = None
-        if match is not None and match.sure:
+        calm = event.event_type is not EventType.COMPLAINT
+        told = opening(tenant, words, question.now, language) if calm else None
+        # The hours of the day that is asked about go before general ones, unless the shop answers the very question.
+        by_day = told is not None and depends_on_the_day(tenant, words, question.now)
+        if match is not None and match.sure and (match.certainty == 1 or not by_day):
             return _canned(tenant.faq[match.index], language), event, match
-        if event.event_type is not EventType.COMPLAINT and (told := opening(tenant, words, question.now, language)):
+        if told is not None:
             return Answer(told), event, match
         asks = event.event_type not in _NOT_ASKING and len(words) <= _ONE_QUESTION
         if asks and (told := about_shop(tenant, self._priced.of(tenant), words, language)):
@@ -222,9 +226,12 @@ class Responder:
             return None
         meant = question.standalone or ""
         match = faq.best(meant)
-        if match is None or not match.sure or not for_everybody(event, match, meant):
+        if told := opening(question.tenant, meant, question.now, question.language):
+            answer = Answer(told)
+        elif match is None or not match.sure or not for_everybody(event, match, meant):
             return None
-        answer = _canned(question.tenant.faq[match.index], question.language)
+        else:
+            answer = _canned(question.tenant.faq[match.index], question.language)
         said = [line["message"] for line in question.context.get("recent_messages") or () if line["role"] == "bot"]
         return None if answer.text in said[-_LAST:] else answer
 

@@ -16,14 +16,19 @@ _MONTHS_TH = (
     ("มิถุนายน", "มิ.ย."), ("กรกฎาคม", "ก.ค."), ("สิงหาคม", "ส.ค."), ("กันยายน", "ก.ย."), ("ตุลาคม", "ต.ค."),
     ("พฤศจิกายน", "พ.ย."), ("ธันวาคม", "ธ.ค."),
 )  # fmt: skip
+# As they are said, without their ending; the seventh is often misspelled.
+_SAID_TH = {
+    "มกรา": 1, "กุมภา": 2, "มีนา": 3, "เมษา": 4, "พฤษภา": 5, "มิถุนา": 6, "กรกฎา": 7, "กรกฏา": 7, "กรกฏาคม": 7, "สิงหา": 8,
+    "กันยา": 9, "ตุลา": 10, "พฤศจิกา": 11, "ธันวา": 12,
+}  # fmt: skip
 _MONTHS_EN = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = {name.replace(".", ""): number for number, names in enumerate(_MONTHS_TH, 1) for name in names}
-_MONTH |= {name: number for number, name in enumerate(_MONTHS_EN, 1)}
+_MONTH |= _SAID_TH | {name: number for number, name in enumerate(_MONTHS_EN, 1)}
 # Short ones also as people type them, "12 ธค": then nothing Thai may follow.
 _SHORT_TH = "|".join(
     rf"{short[:-1].replace('.', '[.]?')}[.]|{short.replace('.', '')}(?![ก-๎])" for _, short in _MONTHS_TH
 )
-MONTHS_TH = "|".join((*(name for name, _ in _MONTHS_TH), _SHORT_TH))
+MONTHS_TH = "|".join((*(name for name, _ in _MONTHS_TH), *sorted(_SAID_TH, key=len, reverse=True), _SHORT_TH))
 _NAMES_EN = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?"

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from config.tenants import Tenant
-from gateway.opening import opening
+from gateway.opening import depends_on_the_day, opening
 from gateway.texts import Tongue
 
 HOURS: dict[str, Any] = {"mon-fri": ["09:00-12:00", "13:00-18:00"], "sat": ["17:00-02:00"]}
@@ -67,3 +67,81 @@ def test_what_is_not_asked_of_the_shops_hours_is_left_alone(words: str) -> None:
 
 def test_a_shop_without_hours_promises_none() -> None:
     assert asked("วันนี้เปิดไหม", hours={}) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("วันเสาร์เปิดไหมคะ", "วันเสาร์ที่ 7 มี.ค. เปิด 17:00-02:00 น. ค่ะ"),
+        ("ร้านเปิดวันเสาร์ไหม", "วันเสาร์ที่ 7 มี.ค. เปิด 17:00-02:00 น. ค่ะ"),
+        ("เสาร์นี้เปิดกี่โมงคะ", "วันเสาร์ที่ 7 มี.ค. เปิด 17:00-02:00 น. ค่ะ"),
+        ("มะรืนนี้ร้านเปิดตามปกติไหม", "วันพฤหัสบดีที่ 5 มี.ค. เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
+        ("วันอาทิตย์หยุดมั้ยคะ", "วันอาทิตย์ที่ 8 มี.ค. ร้านหยุดค่ะ เปิดอีกครั้งวันจันทร์ที่ 9 มี.ค. 09:00 น. ค่ะ"),
+        ("เสาร์อาทิตย์เปิดไหม", "วันเสาร์ที่ 7 มี.ค. เปิด 17:00-02:00 น. ค่ะ\nวันอาทิตย์ที่ 8 มี.ค. ร้านหยุดค่ะ"),
+        ("วันที่ 13 มีนาเปิดไหม", "วันศุกร์ที่ 13 มี.ค. เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
+        ("พรุ่งนี้ร้านเปิดใช่ไหม", "พรุ่งนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
+        ("are you open on Sunday?", "We're closed on Sunday, 8 Mar. We open on Monday, 9 Mar, at 09:00."),
+        ("do you open on Saturdays", "On Saturday, 7 Mar, our hours are 17:00-02:00."),
+        ("will you be open this saturday?", "On Saturday, 7 Mar, our hours are 17:00-02:00."),
+        ("what time do you close on friday", "On Friday, 6 Mar, our hours are 09:00-12:00, 13:00-18:00."),
+        ("What are your hours on Saturday?", "On Saturday, 7 Mar, our hours are 17:00-02:00."),
+        ("open on sunday?", "We're closed on Sunday, 8 Mar. We open on Monday, 9 Mar, at 09:00."),
+        ("are you open this weekend", "On Saturday, 7 Mar, our hours are 17:00-02:00.\nWe're closed on Sunday, 8 Mar."),
+    ],
+)
+def test_the_day_asked_about_is_answered(words: str, expected: str) -> None:
+    assert asked(words, language="th" if "ก" <= words[0] <= "๛" else "en") == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "language", "expected"),
+    [
+        (
+            "ร้านหยุดวันไหนคะ",
+            "th",
+            "เวลาเปิดของร้านค่ะ\n- จันทร์-ศุกร์ 09:00-12:00, 13:00-18:00\n- เสาร์ 17:00-02:00\n- อาทิตย์ หยุด",
+        ),
+        (
+            "Which days are you closed?",
+            "en",
+            "Our opening hours:\n- Monday-Friday 09:00-12:00, 13:00-18:00\n- Saturday 17:00-02:00\n- Sunday closed",
+        ),
+    ],
+)
+def test_the_whole_week_is_told_to_those_who_ask_for_it(words: str, language: Tongue, expected: str) -> None:
+    assert asked(words, language=language) == expected
+
+
+def test_a_day_with_hours_of_its_own_is_told_with_them() -> None:
+    own = {"closed": ["04-13..04-15"], "open": {"2026-03-06": ["10:00-14:00"]}}
+    shop = {"id": "shop", "name": "Shop", "channels": {}, "holidays": own}
+    whole, days_alone = (Tenant.model_validate({**shop, **hours}) for hours in ({"business_hours": HOURS}, {}))
+    for tenant in (whole, days_alone):
+        assert opening(tenant, "วันศุกร์เปิดไหม", TUESDAY, "th") == "วันศุกร์ที่ 6 มี.ค. เปิด 10:00-14:00 น. ค่ะ"
+    told = opening(whole, "14 เมษาเปิดไหม", TUESDAY, "th")
+    assert told == "วันอังคารที่ 14 เม.ย. ร้านหยุดค่ะ เปิดอีกครั้งวันพฤหัสบดีที่ 16 เม.ย. 09:00 น. ค่ะ"
+    # What it is like on other days, the second does not say.
+    for words in ("พรุ่งนี้เปิดไหม", "วันนี้เปิดไหม", "หยุดวันไหน"):
+        assert opening(days_alone, words, TUESDAY, "th") is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "พรุ่งนี้เปิดจองไหม", "วันเสาร์เปิดพรีไหมคะ", "พรุ่งนี้ส่งไหม", "เมื่อวานเปิดไหม", "ว่างวันเสาร์ไหม", "open an account tomorrow?",
+        "can I come on Sunday with my dog?",
+    ],
+)  # fmt: skip
+def test_another_matter_on_a_day_is_left_alone(words: str) -> None:
+    assert asked(words) is None
+
+
+def test_general_hours_answer_for_this_day_alone_and_only_if_it_is_as_every_weeks() -> None:
+    own = {"closed": ["2026-03-03"]}
+    usual, closed = (
+        Tenant.model_validate({"id": "shop", "name": "Shop", "channels": {}, "business_hours": HOURS, **more})
+        for more in ({}, {"holidays": own})
+    )
+    told = [depends_on_the_day(usual, words, TUESDAY) for words in ("เปิดกี่โมง", "วันนี้เปิดกี่โมง", "พรุ่งนี้เปิดกี่โมง")]
+    assert told == [False, False, True]
+    assert depends_on_the_day(closed, "are you open today?", TUESDAY)

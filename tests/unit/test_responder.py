@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from config.new_tenant import Answers, write_new
+from config.settings import Settings
 from config.tenants import Tenant
 from gateway.commands import Commands
 from gateway.messages import Answer, InboundMessage
@@ -104,6 +106,25 @@ async def answer(
 async def test_without_a_model_each_kind_gets_its_own_words(text: str, language: Tongue, name: str) -> None:
     given, _ = await answer(text, language)
     assert given.text == wordings(name, language)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "expected"),
+    [
+        ("พรุ่งนี้เปิดไหม", "th", "พรุ่งนี้เปิด 09:00-18:00 น. ค่ะ"),
+        ("อาทิตย์นี้วันเสาร์เปิดกี่โมงคะ", "th", "วันเสาร์ที่ 7 มี.ค. เปิด 09:00-18:00 น. ค่ะ"),
+        ("Are you open on Sunday?", "en", "We're closed on Sunday, 8 Mar. We open on Monday, 9 Mar, at 09:00."),
+        ("ร้านเปิดกี่โมงคะ", "th", "ร้านเปิด 09:00–18:00 น. หยุดวันอาทิตย์ค่ะ"),
+        ("What time do you open?", "en", "We're open from 09:00 to 18:00, closed on Sunday."),
+    ],
+)
+async def test_a_new_shop_answers_by_the_day_that_is_asked_about(
+    text: str, language: Tongue, expected: str, tmp_path: Path
+) -> None:
+    file = write_new(Settings(config_dir=tmp_path), Answers("new", closed=("sun",)))
+    tenant = Tenant.model_validate({**yaml.safe_load(file.read_text(encoding="utf-8")), "id": "new", "channels": {}})
+    given, model = await answer(text, language, tenant=tenant)
+    assert (given.text, model.asked) == (expected, [])
 
 
 async def test_what_is_told_is_not_answered_as_if_it_was_asked() -> None:

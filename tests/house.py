@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import aiogram  # noqa: F401 - seconds of loading, once and before any clock runs
-import linebot.v3.messaging  # noqa: F401
+import linebot.v3.messaging  # noqa: F401 - seconds of loading, once and before any clock runs
 import yaml
 
 from config.settings import Settings
 from config.tenants import Tenants
 from gateway import app, assembly, front_door
+from gateway.adapters.telegram_loading import load_session
 from gateway.inbox.away import RECENT
 from gateway.inbox.redis import INDEX, RedisInbox
 from gateway.inbox.spool import MOST
@@ -29,6 +29,8 @@ from tests.standins.line import LineStandIn
 from tests.standins.line_model import LineChannel
 from tests.standins.openrouter import OpenRouterStandIn
 from tests.standins.telegram import TelegramStandIn
+
+load_session()  # as above
 
 T = TypeVar("T")
 

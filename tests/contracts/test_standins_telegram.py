@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Literal, Optional, Union
 
 import aiogram.methods
+import aiogram.types
 import aiohttp
 import pytest
 from aiogram import Bot
+from aiogram.client.default import Default
 from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.exceptions import (
@@ -68,6 +71,16 @@ class Telegram:
             client.post(f"{self.standin.url}/bot{TOKEN}/{method}", json=more) as answer,
         ):
             return answer.status, await answer.json()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def models_are_built() -> None:
+    """As aiogram does it at its import, where other tests have loaded it as the product does: without them."""
+    named = {name: getattr(aiogram.types, name) for name in aiogram.types.__all__}
+    known = named | {"Default": Default, "List": list, "Literal": Literal, "Optional": Optional, "Union": Union}
+    for one in named.values():
+        if hasattr(one, "model_rebuild"):
+            one.model_rebuild(_types_namespace=known)
 
 
 @pytest.fixture

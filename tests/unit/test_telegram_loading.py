@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-# In a process of its own: here aiogram has been imported whole by other tests.
+# In a process of its own: here other tests may have imported aiogram whole.
 _LOADS = """
 import asyncio
 import aiohttp

@@ -3,7 +3,6 @@ shop's answers. The bot goes on meanwhile."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 
 from msgspec import structs
@@ -19,7 +18,6 @@ from gateway.responder import UNKNOWN
 from gateway.staff_desk import WANTED, StaffDesk, customer_of, staff_tongue
 from gateway.staff_tasks import Noted, StaffTasks
 from gateway.texts import text
-from memory.errors import MemoryFault
 from memory.unanswered import UnansweredQuestions
 
 log = logging.getLogger(__name__)
@@ -38,25 +36,20 @@ class AskStaff:
         if not answer.for_staff:
             return answer
         if answer.for_staff == UNKNOWN:
-            await self._listed(moment, answer)
+            self._listed(moment, answer)
         if WANTED in answer.sets:  # staff were told, as of what is asked while the shop is closed
             return answer
         if await self._task(moment) is Noted.NEW and self._desk.reachable(moment.tenant):
             await self._tell(moment)
         return structs.replace(answer, sets={**answer.sets, WANTED: True})
 
-    async def _listed(self, moment: Moment, answer: Answer) -> None:
+    def _listed(self, moment: Moment, answer: Answer) -> None:
         whose = record.owner(moment.ref, moment.messages)
         words = record.words(moment.messages)
-        if whose is None or not words:
-            return
-        try:
-            await asyncio.to_thread(
-                self._unanswered.note, moment.tenant.id, whose, words, moment.now,
-                language=moment.language, near=answer.nearest,
-            )  # fmt: skip
-        except MemoryFault as error:
-            log.warning("an unanswered question is not listed: %s", error, extra={"tenant": moment.tenant.id})
+        if whose is not None and words:
+            self._unanswered.soon(
+                moment.tenant.id, whose, words, moment.now, language=moment.language, near=answer.nearest
+            )
 
     async def _task(self, moment: Moment) -> Noted | None:
         if self._tasks is None:

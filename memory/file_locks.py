@@ -9,32 +9,30 @@ from __future__ import annotations
 import fcntl
 import os
 import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 STRIPES = 64
 FOLDER = ".locks"  # no user's file has this name: a leading dot of an id is encoded
 
 
-@contextmanager
-def exclusive(folder: Path, *names: str) -> Iterator[None]:
+def exclusive(folder: Path | str, *names: str) -> AbstractContextManager[None]:
     """Alone with these names in `folder`, which is made if need be. Names of one stripe wait for each other; several
     are taken in one order, so that nobody waits in a circle.
 
     Raises OSError where the folder can't be written.
     """
-    with ExitStack() as held:
-        for path in sorted({_lock_file(folder, name) for name in names}):
-            held.enter_context(_held(path, os.O_CREAT | os.O_RDWR, fcntl.LOCK_EX))
-        yield
+    if len(names) == 1:
+        return _Held(_lock_file(folder, names[0]))
+    return _all_held(sorted({_lock_file(folder, name) for name in names}))
 
 
 @contextmanager
-def shared(folder: Path, name: str) -> Iterator[None]:
+def shared(folder: Path | str, name: str) -> Iterator[None]:
     """Beside other readers, without a writer. In a folder where nobody can write no lock is needed, nor made."""
     try:
-        descriptor = _open(_lock_file(folder, name), os.O_CREAT | os.O_RDWR)
+        descriptor = _open(_lock_file(folder, name))
     except OSError:
         yield
         return
@@ -45,23 +43,43 @@ def shared(folder: Path, name: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+class _Held:
+    """One lock file, alone. A class, as it is entered for each write: half of contextmanager's cost."""
+
+    __slots__ = ("_descriptor", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = -1
+
+    def __enter__(self) -> None:
+        self._descriptor = _open(self._path)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+
 @contextmanager
-def _held(path: Path, flags: int, kind: int) -> Iterator[None]:
-    descriptor = _open(path, flags)
-    try:
-        fcntl.flock(descriptor, kind)
+def _all_held(paths: Sequence[str]) -> Iterator[None]:
+    with ExitStack() as held:
+        for path in paths:
+            held.enter_context(_Held(path))
         yield
-    finally:
-        os.close(descriptor)
 
 
-def _lock_file(folder: Path, name: str) -> Path:
-    return folder / FOLDER / f"{zlib.crc32(name.encode()) % STRIPES:02d}"
+def _lock_file(folder: Path | str, name: str) -> str:
+    return f"{folder}/{FOLDER}/{zlib.crc32(name.encode()) % STRIPES:02d}"
 
 
-def _open(path: Path, flags: int) -> int:
+def _open(path: str) -> int:
+    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
     try:
-        return os.open(path, flags | os.O_CLOEXEC, 0o600)
+        return os.open(path, flags, 0o600)
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, flags | os.O_CLOEXEC, 0o600)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return os.open(path, flags, 0o600)

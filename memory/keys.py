@@ -21,6 +21,7 @@ CONVERSATION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
 _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:@+")
 _PLAIN = re.compile(r"[A-Za-z0-9\-:@+][A-Za-z0-9._\-:@+]{0,199}\Z")  # needs no escaping: nearly every id
 _MAX, _KEPT = 200, 120
+_THE_TENANT = "_tenant"
 
 
 class InvalidId(ValueError):
@@ -107,6 +108,12 @@ def shared(kind: str, *rest: str) -> str:
 # -- Files -----------------------------------------------------------------------------------------------------------
 
 
+def longterm_place(base: Path | str, tenant: str, user: str) -> tuple[str, str]:
+    """The folder of a person's long-term files and the stem of their names; with the user id "" of the tenant's own.
+    As plain text: pathlib would cost more than the look at them."""
+    return f"{base}/{check_tenant(tenant)}", escape(user) if user else _THE_TENANT
+
+
 def longterm_file(base: Path, tenant: str, user: str) -> Path:
     """`<base>/<tenant>/<user>.json`; `base` is `DATA_DIR/longterm`."""
     return base / check_tenant(tenant) / f"{escape(user)}.json"
@@ -114,7 +121,12 @@ def longterm_file(base: Path, tenant: str, user: str) -> Path:
 
 def tenant_file(base: Path, tenant: str) -> Path:
     """The tenant's own facts and procedures. No user's file has this name: a leading `_` of a user id is encoded."""
-    return base / check_tenant(tenant) / "_tenant.json"
+    return base / check_tenant(tenant) / f"{_THE_TENANT}.json"
+
+
+def transcript_place(base: Path | str, tenant: str, user: str) -> tuple[str, str]:
+    """The folder of `transcript_dir` in two parts, as plain text: the tenant's, and the person's name in it."""
+    return f"{base}/{check_tenant(tenant)}", escape(user)
 
 
 def transcript_dir(base: Path, tenant: str, user: str) -> Path:

@@ -94,7 +94,7 @@ class MemoryManager(Knowing, Linking):
         # A file of vectors beside a database would keep on one machine what was forgotten on another.
         self.finder = Finder(None if config.longterm_url else config.index, self._embeddings.of, self.vault)
         self.library = Library(config.knowledge_path, config.index, self.finder, listed, self.vault)
-        self.unanswered = UnansweredQuestions(config.unanswered, self.vault)
+        self.unanswered = UnansweredQuestions(config.unanswered, self.vault, self.longterm.forgotten_at)
         self.knowledge = Knowledge(self.longterm, self.finder, self.library)
         self.archive = Archive(config.archive, self.vault)
         consolidation = Consolidation(
@@ -388,6 +388,7 @@ class MemoryManager(Knowing, Linking):
 
     async def close(self) -> None:
         await self.saving.flush()
+        await self.unanswered.close()
         if self._catalog is not None:
             await self._catalog.close()
         await self.library.close()

@@ -20,6 +20,7 @@ from memory.errors import LongTermUnavailable
 from memory.keys import ConversationRef
 from memory.long_term.document import dump
 from memory.models import Message, is_fresh_start
+from memory.threads import in_thread
 from processors.models import iso
 
 _BLOCK = 64 * 1024
@@ -41,10 +42,10 @@ class TranscriptFiles:
 
     async def append(self, ref: ConversationRef, messages: Sequence[Message]) -> None:
         if messages:
-            await asyncio.to_thread(self._append, ref, list(messages))
+            await in_thread(self._append, ref, list(messages))
 
     async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
-        return await asyncio.to_thread(self._tail, ref, limit) if limit > 0 else []
+        return await in_thread(self._tail, ref, limit) if limit > 0 else []
 
     async def everything(self, tenant: str, user: str) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self._everything, tenant, user)
@@ -80,8 +81,8 @@ class TranscriptFiles:
     # -- in threads --------------------------------------------------------------------------------------------------
 
     def _append(self, ref: ConversationRef, messages: list[Message]) -> None:
-        folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
-        now = self._clock()
+        tenant, person = keys.transcript_place(self._base, ref.tenant, ref.user)
+        folder, now = f"{tenant}/{person}", self._clock()
         safe = self._vault.of(ref.tenant)
         said = [
             dump(
@@ -94,11 +95,9 @@ class TranscriptFiles:
             )
             for message in messages
         ]
-        with _faults(folder, "written"), self._locked(folder):
+        with _faults(folder, "written"), file_locks.exclusive(tenant, person):
             lines = b"".join(safe.seal_line(line) + b"\n" for line in said)
-            folder.mkdir(exist_ok=True)
-            path = folder / f"{now.astimezone(UTC):%Y-%m}.jsonl"
-            descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            descriptor = _opened(folder, f"{now.astimezone(UTC):%Y-%m}.jsonl")
             try:
                 size = os.fstat(descriptor).st_size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -243,6 +242,16 @@ class TranscriptFiles:
             yield
 
 
+def _opened(folder: str, name: str) -> int:
+    """To be read and appended to; made where it is not there yet."""
+    flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    try:
+        return os.open(f"{folder}/{name}", flags, 0o600)
+    except FileNotFoundError:
+        os.mkdir(folder)
+        return os.open(f"{folder}/{name}", flags, 0o600)
+
+
 def _files(folder: Path) -> list[Path]:
     return list(folder.glob("[0-9]*.jsonl")) if folder.is_dir() else []
 
@@ -333,7 +342,7 @@ def _older(line: bytes, before: datetime, safe: Safe) -> bool:
 
 
 @contextmanager
-def _faults(folder: Path, deed: str) -> Iterator[None]:
+def _faults(folder: Path | str, deed: str) -> Iterator[None]:
     """The edge: what the system raises becomes LongTermUnavailable."""
     try:
         yield

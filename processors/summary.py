@@ -37,6 +37,8 @@ _COUNTED = (
     (EventType.INFORMATION, "แจ้งข้อมูล {n} ครั้ง", ("gave details once", "gave details {n} times")),
 )
 _OFTEN = 3  # questions about one thing
+_MOST_KNOWN = 10_000
+_known_topics: dict[int, tuple[str, ...]] = {}  # of a question, by its hash
 
 
 def summarise_events(previous_summary: str, events: Sequence[MemoryEvent], language: Language | None) -> str:
@@ -132,9 +134,20 @@ def _topics(events: Sequence[MemoryEvent]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for event in events:
         if event.event_type is EventType.INQUIRY:
-            text = normalise(str(event.payload.get("original_message", "")))
-            counts.update(topic for topic, (_, _, words) in _TOPICS.items() if any(w in text for w in words))
+            counts.update(_topics_of(str(event.payload.get("original_message", ""))))
     return counts
+
+
+def _topics_of(question: str) -> tuple[str, ...]:
+    """Looked up by a hash: the same events are summed up after each new one, and their words are kept nowhere."""
+    name = hash(question)
+    if (known := _known_topics.get(name)) is None:
+        text = normalise(question)
+        known = tuple(topic for topic, (_, _, words) in _TOPICS.items() if any(word in text for word in words))
+        if len(_known_topics) >= _MOST_KNOWN:
+            _known_topics.clear()
+        _known_topics[name] = known
+    return known
 
 
 def _is_thai(messages: Sequence[Mapping[str, Any]], language: Language | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -60,7 +61,7 @@ class Files:
                 return None
             entry = self._cache.get((tenant, user))
             if entry is None or entry.mark != mark:
-                with file_locks.shared(place.folder, place.name):
+                with place.shared():
                     entry = self._read(place, tenant, user)
                 if entry is None:
                     entry = self._mended(place, tenant, user)
@@ -71,7 +72,7 @@ class Files:
         if self.load(tenant, user) is None:  # which mends a broken file
             return None
         place = self._place(tenant, user)
-        with _faults("read", place), file_locks.shared(place.folder, place.name):
+        with _faults("read", place), place.shared():
             path = place.mark().file
             whole = document.parse(place.read(path)[0]) if path else document.empty(tenant, user)
             return document.merge(whole, journal.read(place.journal, 0, place.safe).lines, self._clock())
@@ -79,30 +80,32 @@ class Files:
     def put(self, tenant: str, user: str, whole: Document) -> None:
         """`whole` in the place of all that is kept."""
         place = self._place(tenant, user)
-        with _faults("written", place), file_locks.exclusive(place.folder, place.name):
+        with _faults("written", place), place.exclusive():
             new = {**document.empty(tenant, user), **whole, "tenant_id": tenant, "user_id": user}
             place.write(document.dump(new, readable=True), self._compression)
-            place.journal.unlink(missing_ok=True)
+            place.drop_journal()
             self._cache.drop((tenant, user))
             self._noted(tenant, user)
 
     def append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
         place = self._place(tenant, user)
-        with _faults("written", place), file_locks.exclusive(place.folder, place.name):
+        with _faults("written", place), place.exclusive():
             lines = [addition.line for addition in additions]
             memory: LongTermMemory | None = None
             if any(addition.asks for addition in additions):
-                known = self._memory(place, tenant, user)
-                lines, memory = decided(known, additions, self._clock(), self._retention(tenant))
+                known = self._known(place, tenant, user)
+                mark = known.mark
+                lines, memory = decided(known.memory, additions, self._clock(), self._retention(tenant))
+            else:
+                mark = place.mark()
             lines = [line for line in lines if adds(line)]
             if not lines:
                 return
             written = b"".join(place.safe.seal_line(document.dump(line)) + b"\n" for line in lines)
-            size = journal.append(place.journal, written)
+            inode, size = journal.append(place.journal, written)
             self._noted(tenant, user)
-            mark = place.mark()
             if memory is not None:  # known already: the next reader need not read what was just written
-                self._cache.put((tenant, user), Entry(mark, size, memory))
+                self._cache.put((tenant, user), Entry(replace(mark, of_journal=(inode, size)), size, memory))
             if size > JOURNAL_BYTES or mark.file is None:
                 try:
                     self._fold(place, tenant, user, self._clock())
@@ -114,7 +117,7 @@ class Files:
         with _faults("written", place):
             if place.mark().nothing:
                 return 0
-            with file_locks.exclusive(place.folder, place.name):
+            with place.exclusive():
                 before = place.mark()
                 removed = self._fold(place, tenant, user, now)
                 if place.mark() != before:
@@ -126,7 +129,7 @@ class Files:
         with _faults("written", place):
             if place.mark().nothing:
                 return False
-            with file_locks.exclusive(place.folder, place.name):
+            with place.exclusive():
                 if place.mark().nothing:
                     return False
                 before = self._memory(place, tenant, user)
@@ -152,7 +155,7 @@ class Files:
         with _faults("removed", place):
             if not place.all_files():
                 return removed
-            with file_locks.exclusive(place.folder, place.name):
+            with place.exclusive():
                 try:
                     known = (self._read(place, tenant, user) or self._readable(place, tenant, user)).memory
                     for name in ("events", "attributes", "facts", "episodes"):
@@ -199,14 +202,19 @@ class Files:
         return True
 
     def _memory(self, place: Place, tenant: str, user: str) -> LongTermMemory:
-        if place.mark().nothing:
-            return document.view(document.empty(tenant, user), tenant, user)
-        return (self._read(place, tenant, user) or self._mend(place, tenant, user)).memory
+        return self._known(place, tenant, user).memory
 
-    def _read(self, place: Place, tenant: str, user: str) -> Entry | None:
-        """The person as the files stand, from the cache where that holds; None: the file is broken."""
-        key = (tenant, user)
+    def _known(self, place: Place, tenant: str, user: str) -> Entry:
         mark = place.mark()
+        if mark.nothing:
+            return Entry(mark, 0, document.view(document.empty(tenant, user), tenant, user))
+        return self._read(place, tenant, user, mark) or self._mend(place, tenant, user)
+
+    def _read(self, place: Place, tenant: str, user: str, mark: Mark | None = None) -> Entry | None:
+        """The person as the files stand, from the cache where that holds; None: the file is broken. `mark`: what a look
+        under the same lock told."""
+        key = (tenant, user)
+        mark = mark or place.mark()
         entry = self._cache.get(key)
         if entry is not None and entry.mark == mark:
             return entry
@@ -236,7 +244,7 @@ class Files:
     def _mended(self, place: Place, tenant: str, user: str) -> Entry | None:
         """A reader met a broken file: mends it, or where nothing can be written, goes on with what is readable."""
         try:
-            with file_locks.exclusive(place.folder, place.name):
+            with place.exclusive():
                 if place.mark().nothing:
                     return None
                 return self._read(place, tenant, user) or self._mend(place, tenant, user)
@@ -258,7 +266,7 @@ class Files:
         whole, path = self._salvaged(place, tenant, user), place.mark().file
         if path is not None:
             aside = place.set_aside(path)
-            log.error("%s could not be read: kept as %s, %d events saved", path, aside.name, len(whole["events"]))
+            log.error("%s could not be read: kept as %s, %d events saved", path, aside, len(whole["events"]))
         place.write(document.dump(document.merge(whole, (), self._clock()), readable=True), self._compression)
         entry = self._readable(place, tenant, user)
         self._cache.put((tenant, user), entry)
@@ -288,7 +296,7 @@ class Files:
             log.error("%d lines of %s can't be read: the journal is set aside", added.unreadable, place.journal)
             place.set_aside(place.journal)
         else:
-            place.journal.unlink(missing_ok=True)
+            place.drop_journal()
         self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
         return removed
 
@@ -308,5 +316,5 @@ def _faults(deed: str, place: Place) -> Iterator[None]:
         yield
     except OSError as error:
         raise LongTermUnavailable(
-            f"long-term memory {place.folder / place.name} can't be {deed}: {error.strerror or error}"
+            f"long-term memory {place.named} can't be {deed}: {error.strerror or error}"
         ) from error

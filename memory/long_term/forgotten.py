@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory import keys
 
 KEPT_FOR = timedelta(days=1)
+_RACY = 2_000_000_000  # ns
 FOLDER = ".forgotten"  # no user's file has this name: a leading dot of an id is encoded
 
 
@@ -21,6 +23,7 @@ class Marks:
 
     def __init__(self, base: Path) -> None:
         self._base = base
+        self._names: dict[str, tuple[int, frozenset[str]]] = {}  # of a folder: its time of change, and what is there
 
     def set(self, tenant: str, user: str, now: datetime) -> None:
         path = self._path(tenant, user)
@@ -31,10 +34,27 @@ class Marks:
 
     def at(self, tenant: str, user: str) -> datetime | None:
         """When this person was forgotten last; None: not within a day."""
+        folder = f"{keys.longterm_place(self._base, tenant, user)[0]}/{FOLDER}"
         try:
-            return datetime.fromtimestamp(float(self._path(tenant, user).read_text("ascii")), UTC)
+            changed = os.stat(folder).st_mtime_ns  # nearly always there is no such folder, or nothing new in it
+            name = _name(user)
+            if not self._may_hold(folder, changed, name):
+                return None
+            with open(f"{folder}/{name}", encoding="ascii") as file:
+                return datetime.fromtimestamp(float(file.read()), UTC)
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
+
+    def _may_hold(self, folder: str, changed: int, name: str) -> bool:
+        """By the names in a folder that has been as it is for a while; of a younger one nobody knows: what comes within
+        one tick of the file system's clock leaves its time as it is."""
+        known = self._names.get(folder)
+        if known is None or known[0] != changed:
+            if time.time_ns() - changed < _RACY:
+                return True
+            # Its time stands for what is listed after it was read, or for less than that.
+            known = self._names[folder] = changed, frozenset(os.listdir(folder))
+        return name in known[1]
 
     def tidy(self, tenant: str, now: datetime) -> None:
         """Removes marks of more than a day ago."""
@@ -48,5 +68,8 @@ class Marks:
                 path.unlink(missing_ok=True)
 
     def _path(self, tenant: str, user: str) -> Path:
-        name = hashlib.sha256(keys.escape(user).encode()).hexdigest()
-        return keys.tenant_file(self._base, tenant).parent / FOLDER / name
+        return keys.tenant_file(self._base, tenant).parent / FOLDER / _name(user)
+
+
+def _name(user: str) -> str:
+    return hashlib.sha256(keys.escape(user).encode()).hexdigest()

@@ -21,15 +21,16 @@ class Read:
     end: int  # bytes read: up to the last line's end
 
 
-def append(path: Path, lines: bytes) -> int:
-    """Adds whole lines with one write and has them on disk when it returns; the journal's new size.
+def append(path: str, lines: bytes) -> tuple[int, int]:
+    """Adds whole lines with one write and has them on disk when it returns; the journal's inode and new size.
 
     The caller holds the user's lock. Raises OSError; the journal is then as it was before. A line that a crash cut
     short is ended first, so that it spoils no other.
     """
     descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        size = os.fstat(descriptor).st_size
+        before = os.fstat(descriptor)
+        size = before.st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         try:
             _write_all(descriptor, b"\n" + lines if torn else lines)
@@ -38,17 +39,17 @@ def append(path: Path, lines: bytes) -> int:
             os.ftruncate(descriptor, size)
             raise
         if size == 0:
-            sync_folder(path.parent)
-        return os.fstat(descriptor).st_size
+            sync_folder(os.path.dirname(path))
+        return before.st_ino, size + torn + len(lines)
     finally:
         os.close(descriptor)
 
 
-def read(path: Path, start: int = 0, safe: Safe = _NO_SAFE) -> Read:
+def read(path: str, start: int = 0, safe: Safe = _NO_SAFE) -> Read:
     """The lines from byte `start` on; none when there is no journal. A last line without its end is read if whole.
     Raises OSError, also where a line is sealed with a key that is not at hand."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             file.seek(start)
             raw = file.read()
     except FileNotFoundError:
@@ -69,7 +70,7 @@ def read(path: Path, start: int = 0, safe: Safe = _NO_SAFE) -> Read:
     return Read(lines, unreadable, end)
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path | str) -> None:
     """Makes a file's coming or going in this folder survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

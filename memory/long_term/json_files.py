@@ -26,6 +26,7 @@ from memory.long_term.files import Files
 from memory.long_term.place import Compression, Seen, seen, unpacked
 from memory.models import Changes, LongTermMemory
 from memory.retention import Retention
+from memory.threads import in_thread
 from processors.models import MemoryEvent
 
 log = logging.getLogger(__name__)
@@ -63,14 +64,14 @@ class JsonFiles:
 
     async def load(self, tenant: str, user: str) -> LongTermMemory | None:
         self._check(tenant, user)
-        return await asyncio.to_thread(self._files.load, tenant, user)
+        return await in_thread(self._files.load, tenant, user)
 
     async def load_shared(self, tenant: str) -> LongTermMemory | None:
-        return await asyncio.to_thread(self._files.load, tenant, _THE_TENANT)
+        return await in_thread(self._files.load, tenant, _THE_TENANT)
 
     async def load_with_shared(self, tenant: str, user: str) -> tuple[LongTermMemory | None, LongTermMemory | None]:
         self._check(tenant, user)
-        return await asyncio.to_thread(lambda: (self.read(tenant, user), self.read(tenant, _THE_TENANT)))
+        return await in_thread(lambda: (self.read(tenant, user), self.read(tenant, _THE_TENANT)))
 
     async def change(self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]) -> None:
         self._check(tenant, user)
@@ -98,10 +99,11 @@ class JsonFiles:
 
     def _check(self, tenant: str, user: str) -> None:
         """A wrong id fails here, in the caller's own stack; raises InvalidId."""
-        keys.longterm_file(self._base, tenant, user)
+        keys.check_tenant(tenant)
+        keys.escape(user)
 
     async def _append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
-        await asyncio.to_thread(self._files.append, tenant, user, additions)
+        await in_thread(self._files.append, tenant, user, additions)
 
     async def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
         self._check(tenant, user)

@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import zlib
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import Literal, NamedTuple
 import zstandard
 
 from config.vault import PLAIN, Damaged, Safe
-from memory import keys
+from memory import file_locks, keys
 from memory.long_term.journal import sync_folder
 
 Compression = Literal["none", "gzip", "zstd"]
 
 ENDINGS: dict[Compression, str] = {"none": "", "gzip": ".gz", "zstd": ".zst"}
 
+_ENDINGS = tuple(ENDINGS.values())
 _ALL = (*(f".json{ending}" for ending in ENDINGS.values()), ".journal")
 
 FileMark = tuple[int, int, int]  # inode, time of change in ns, size
@@ -30,7 +32,7 @@ FileMark = tuple[int, int, int]  # inode, time of change in ns, size
 class Mark:
     """What a look at the folder tells without opening a file: equal marks, equal contents."""
 
-    file: Path | None
+    file: str | None
     of_file: FileMark | None
     of_journal: tuple[int, int] | None  # inode, size: a journal only ever grows
 
@@ -44,71 +46,91 @@ class Mark:
 
     @property
     def stamp(self) -> str:
-        return "" if self.nothing else f"{self.file.name if self.file else ''} {self.of_file} {self.of_journal}"
+        return "" if self.nothing else f"{os.path.basename(self.file or '')} {self.of_file} {self.of_journal}"
 
 
 class Place:
     """The files of one person, or with the user id "" the tenant's own. `name` is their common stem and names the
-    person within the tenant's folder; what is written goes through `safe`."""
+    person within the tenant's folder; what is written goes through `safe`. Made for each look: paths are plain text
+    here, as those of pathlib cost more than the look itself."""
 
-    def __init__(self, base: Path, tenant: str, user: str, safe: Safe | None = None) -> None:
+    def __init__(self, base: Path | str, tenant: str, user: str, safe: Safe | None = None) -> None:
         self.safe = safe or PLAIN.of(tenant)
-        plain = keys.longterm_file(base, tenant, user) if user else keys.tenant_file(base, tenant)
-        self.folder = plain.parent
-        self.name = plain.name.removesuffix(".json")
-        self.journal = self.folder / f"{self.name}.journal"
-        self._kinds = {self.folder / f"{plain.name}{ending}": kind for kind, ending in ENDINGS.items()}
+        self._folder, self.name = keys.longterm_place(base, tenant, user)
+        self._file = f"{self._folder}/{self.name}.json"
+        self.journal = f"{self._folder}/{self.name}.journal"
+
+    @property
+    def folder(self) -> Path:
+        return Path(self._folder)
+
+    @property
+    def named(self) -> str:
+        """For messages."""
+        return f"{self._folder}/{self.name}"
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """The person's lock, alone."""
+        return file_locks.exclusive(self._folder, self.name)
+
+    def shared(self) -> AbstractContextManager[None]:
+        """The person's lock, beside other readers."""
+        return file_locks.shared(self._folder, self.name)
 
     def mark(self) -> Mark:
-        found: list[tuple[int, Path, FileMark]] = []
-        for path in self._kinds:
+        newest: tuple[int, str, FileMark] | None = None
+        for ending in _ENDINGS:
+            path = self._file + ending
             if (stat := _stat(path)) is not None:
-                found.append((stat.st_mtime_ns, path, (stat.st_ino, stat.st_mtime_ns, stat.st_size)))
+                found = stat.st_mtime_ns, path, (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+                newest = max(newest, found) if newest is not None else found
         journal = _stat(self.journal)
-        newest = max(found, default=None)
         return Mark(
             newest[1] if newest else None,
             newest[2] if newest else None,
             (journal.st_ino, journal.st_size) if journal else None,
         )
 
-    def kind(self, path: Path) -> Compression:
-        return self._kinds[path]
+    def kind(self, path: str) -> Compression:
+        return next(kind for kind, ending in ENDINGS.items() if path == self._file + ending)
 
-    def read(self, path: Path) -> tuple[bytes, bool]:
+    def read(self, path: str) -> tuple[bytes, bool]:
         """The contents unpacked, and whether they were whole: of a damaged archive what could be unpacked."""
-        return unpacked(path, self.safe)
+        return unpacked(Path(path), self.safe)
 
     def write(self, contents: bytes, kind: Compression) -> None:
         """Replaces the file in one step, on disk when it returns. Other kinds of it go afterwards."""
-        target = next(path for path, of in self._kinds.items() if of == kind)
+        target = self._file + ENDINGS[kind]
         if kind == "gzip":
             contents = gzip.compress(contents, compresslevel=6, mtime=0)
         elif kind == "zstd":
             contents = zstandard.ZstdCompressor(level=6, write_checksum=True).compress(contents)
         contents = self.safe.seal(contents)
-        beside = self.folder / f"{self.name}.json.tmp"  # one name is enough: the lock admits one writer
+        beside = f"{self._file}.tmp"  # one name is enough: the lock admits one writer
         descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(contents)
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(target)
+            os.replace(beside, target)
         except OSError:
-            beside.unlink(missing_ok=True)
+            _unlink(beside)
             raise
-        sync_folder(self.folder)
-        for path in self._kinds:
-            if path != target:
-                path.unlink(missing_ok=True)
+        sync_folder(self._folder)
+        for ending in _ENDINGS:
+            if self._file + ending != target:
+                _unlink(self._file + ending)
 
-    def set_aside(self, path: Path) -> Path:
-        """Renames a file that can't be read to `<name>.corrupt-<time>`; nothing is ever overwritten."""
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        aside = path.with_name(f"{path.name}.corrupt-{stamp}")
-        path.rename(aside)
-        return aside
+    def drop_journal(self) -> None:
+        _unlink(self.journal)
+
+    def set_aside(self, path: str) -> str:
+        """Renames a file that can't be read to `<name>.corrupt-<time>`, the name it gives back; nothing is ever
+        overwritten."""
+        aside = f"{path}.corrupt-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S.%fZ')}"
+        os.rename(path, aside)
+        return os.path.basename(aside)
 
     def all_files(self) -> list[Path]:
         """Every file of this person and of nobody else: also unfinished and broken ones."""
@@ -142,8 +164,8 @@ class Seen(NamedTuple):
 def seen(folder: Path) -> dict[str, Seen]:
     """By the stem of the file's name: everybody of whom something is kept. What each one's Place would say, at the cost
     of one look at each file."""
-    files: dict[str, list[tuple[int, Path, FileMark]]] = {}
-    journals: dict[str, tuple[Path, tuple[int, int]]] = {}
+    files: dict[str, list[tuple[int, str, FileMark]]] = {}
+    journals: dict[str, tuple[str, tuple[int, int]]] = {}
     if not folder.is_dir():
         return {}
     with os.scandir(folder) as entries:
@@ -156,7 +178,7 @@ def seen(folder: Path) -> dict[str, Seen]:
                 stat = entry.stat()
             except FileNotFoundError:
                 continue
-            stem, path = name.removesuffix(ending), folder / name
+            stem, path = name.removesuffix(ending), entry.path
             if ending == ".journal":
                 journals[stem] = path, (stat.st_ino, stat.st_size)
             else:
@@ -166,15 +188,20 @@ def seen(folder: Path) -> dict[str, Seen]:
     for stem in files.keys() | journals.keys():
         newest, journal = max(files.get(stem, ()), default=None), journals.get(stem)
         mark = Mark(newest[1] if newest else None, newest[2] if newest else None, journal[1] if journal else None)
-        out[stem] = Seen(newest[1] if newest else journals[stem][0], mark.stamp)
+        out[stem] = Seen(Path(newest[1] if newest else journals[stem][0]), mark.stamp)
     return out
 
 
-def _stat(path: Path) -> os.stat_result | None:
+def _stat(path: str) -> os.stat_result | None:
     try:
-        return path.stat()
+        return os.stat(path)
     except FileNotFoundError:
         return None
+
+
+def _unlink(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _gunzip(raw: bytes) -> tuple[bytes, bool]:

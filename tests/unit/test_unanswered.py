@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory import unanswered
+from memory.errors import LongTermUnavailable
 from memory.unanswered import KEPT, LONGEST, UnansweredQuestions
 
 NOW = datetime(2026, 3, 3, 3, 0, tzinfo=UTC)
@@ -74,4 +76,49 @@ def test_what_cannot_be_understood_holds_nothing(tmp_path: Path, listed: Unanswe
     (tmp_path / "unanswered" / "shop.json").write_text('[{"id": 3}]')
     assert listed.all("shop") == []
     listed.note("shop", "line:U1", "do you ship?", NOW)
+    assert [one.question for one in listed.all("shop")] == ["do you ship?"]
+
+
+async def test_what_is_noted_soon_shows_here_at_once_and_is_written_before_the_end(
+    tmp_path: Path, listed: UnansweredQuestions
+) -> None:
+    for user in ("line:U1", "line:U2"):
+        listed.soon("shop", user, "do you ship?", NOW, near="shipping")
+    assert not (tmp_path / "unanswered").exists()
+    assert [(one.question, one.times) for one in await asyncio.to_thread(listed.all, "shop")] == [("do you ship?", 2)]
+    listed.soon("shop", "line:U3", "do you ship?", NOW)
+    await listed.close()
+    assert [one.times for one in UnansweredQuestions(tmp_path / "unanswered").all("shop")] == [3]
+
+
+async def test_what_is_noted_soon_is_written_by_itself(
+    tmp_path: Path, listed: UnansweredQuestions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unanswered, "WRITTEN_EVERY", 0)
+    elsewhere = UnansweredQuestions(tmp_path / "unanswered")
+    for number in (1, 2):  # the second when the first is written
+        listed.soon("shop", "line:U1", f"question {number}", NOW)
+        async with asyncio.timeout(90):
+            while len(elsewhere.all("shop")) < number:
+                await asyncio.sleep(0.01)
+    await listed.close()
+
+
+async def test_nothing_that_waits_is_written_of_who_is_forgotten_here_or_elsewhere(tmp_path: Path) -> None:
+    marks = {"line:U2": NOW + timedelta(seconds=1), "line:U3": NOW - timedelta(seconds=1)}
+    listed = UnansweredQuestions(tmp_path / "unanswered", forgotten_at=lambda tenant, user: marks.get(user))
+    for number in (1, 2, 3):
+        listed.soon("shop", f"line:U{number}", f"question {number}", NOW)
+    listed.forget("shop", "line:U1")
+    await listed.close()
+    assert [one.question for one in listed.all("shop")] == ["question 3"]
+
+
+async def test_what_the_disk_does_not_take_waits_for_it(tmp_path: Path, listed: UnansweredQuestions) -> None:
+    (tmp_path / "unanswered").write_text("no folder")
+    listed.soon("shop", "line:U1", "do you ship?", NOW)
+    with pytest.raises(LongTermUnavailable):
+        listed.all("shop")
+    (tmp_path / "unanswered").unlink()
+    await listed.close()
     assert [one.question for one in listed.all("shop")] == ["do you ship?"]

@@ -1,0 +1,66 @@
+"""Short work in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from contextvars import ContextVar
+from pathlib import Path
+
+import pytest
+
+from memory.threads import Threads, in_thread
+
+HERE: ContextVar[str] = ContextVar("HERE", default="nowhere")
+
+
+async def test_what_is_asked_for_in_one_moment_goes_over_together_and_each_hears_its_own_outcome() -> None:
+    def fails() -> int:
+        raise ValueError("no")
+
+    HERE.set("the caller")
+    first, failed, context = in_thread(threading.get_ident), in_thread(fails), in_thread(HERE.get)
+    last = in_thread(threading.get_ident)
+    assert await first == await last != threading.get_ident()
+    assert await context == "the caller"
+    with pytest.raises(ValueError, match="no"):
+        await failed
+
+
+async def test_one_that_waits_for_another_is_not_waited_for_by_the_rest() -> None:
+    threads, go = Threads(2), threading.Event()
+    slow = threads.run(go.wait, 90)
+    await asyncio.sleep(0)
+    assert await threads.run(int, "7") == 7
+    assert not slow.done()
+    go.set()
+    assert await slow
+    threads.close()
+
+
+async def test_work_whose_caller_was_cancelled_is_done_all_the_same() -> None:
+    threads, done = Threads(1), threading.Event()
+    asked = threads.run(done.set)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert await threads.run(done.is_set)
+    threads.close()
+
+
+def test_a_process_that_ends_finishes_what_it_has_in_hand(tmp_path: Path) -> None:
+    program = """
+import asyncio, pathlib, sys, time
+from memory.threads import in_thread
+def work():
+    time.sleep(0.2)
+    pathlib.Path(sys.argv[1]).write_text("done")
+async def main():
+    in_thread(work)
+    await asyncio.sleep(0)
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "file")], check=True, timeout=90)
+    assert (tmp_path / "file").read_text() == "done"

@@ -136,7 +136,8 @@ async def work(
             clock=clock,
         )
         metrics = Metrics()
-        blocked = Blocked(settings.data_dir)
+        blocked = Blocked(manager.lists)
+        await asyncio.to_thread(manager.lists.begin)
         intake = Intake(inbox, metrics, blocked, live.arrived, spans)
         offsets, names = Offsets(client), BotNames(client, tenants)
 

@@ -234,8 +234,7 @@ def audiences_of(settings: Settings, manager: MemoryManager, client: Redis) -> A
     from gateway.broadcasts.audience import Audiences
     from gateway.reach import Reach
 
-    data = settings.data_dir
-    return Audiences(manager, Board(client), Reach(client), Blocked(data), OptedOut(data))
+    return Audiences(manager, Board(client), Reach(client), Blocked(manager.lists), OptedOut(manager.lists))
 
 
 @asynccontextmanager
@@ -352,7 +351,7 @@ def turn_of(
         media=Media(fetchers, manager.media, hearing),
         settlers=[
             *([Linking(manager, inbox, client)] if client else []),
-            Deliveries(BroadcastStore(data), manager, states, reach, OptedOut(data), AuditLog(data)),
+            Deliveries(BroadcastStore(data), manager, states, reach, OptedOut(manager.lists), AuditLog(data)),
             desk,
             events,
             *([RateLimit(client)] if client else []),

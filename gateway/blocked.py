@@ -1,36 +1,48 @@
 """People whom staff blocked on the admin page, beside those that the tenant's file names: whatever they write is passed
-over. Kept in `DATA_DIR/blocked/<tenant>.json`. And people who want no news, in `DATA_DIR/opted_out/<tenant>.json`."""
+over. And people who want no news. Both are lists of memory.lists."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 
-from gateway.small_lists import SmallLists
+from memory.errors import LongTermUnavailable
+from memory.lists import BLOCKED, OPTED_OUT, KeptLists
 
 
 class Blocked:
     """By canonical ids. Any process may change it; the others see it with their next look."""
 
-    FOLDER = "blocked"
+    NAME = BLOCKED
 
-    def __init__(self, data_dir: Path) -> None:
-        self._lists = SmallLists(data_dir / self.FOLDER)
+    def __init__(self, lists: KeptLists) -> None:
+        self._lists = lists(self.NAME)
 
     def of(self, tenant: str) -> frozenset[str]:
-        return frozenset(one for one in self._lists.of(tenant) if isinstance(one, str))
+        """While a database can't be asked, as it was last, and nobody where that was never told: no message is refused
+        for it."""
+        try:
+            return self._read(tenant)
+        except LongTermUnavailable:
+            return frozenset()
+
+    def _read(self, tenant: str) -> frozenset[str]:
+        return frozenset(one for one in self._lists.of(tenant, however_old=True) if isinstance(one, str))
 
     def block(self, tenant: str, ids: Collection[str]) -> None:
-        """Raises OSError."""
+        """Raises OSError, LongTermUnavailable."""
         self._lists.change(tenant, lambda there: [*there, *sorted(set(ids) - set(there))])
 
     def unblock(self, tenant: str, ids: Collection[str]) -> None:
-        """Raises OSError."""
-        if self.of(tenant) & set(ids):
-            self._lists.change(tenant, lambda there: [one for one in there if one not in ids])
+        """Raises OSError, LongTermUnavailable."""
+        self._lists.change(tenant, lambda there: [one for one in there if one not in ids])
 
 
 class OptedOut(Blocked):
     """People who want no news of the shop: nothing is sent to them unasked."""
 
-    FOLDER = "opted_out"
+    NAME = OPTED_OUT
+
+    def of(self, tenant: str) -> frozenset[str]:
+        """As it was last while a database can't be asked. Raises LongTermUnavailable where that was never told: then
+        nobody is sent anything."""
+        return self._read(tenant)

@@ -45,8 +45,8 @@ class Forgetting:
         self._redis = client
         self._understanding = data_dir / "understanding"
         self._spool = Spool(data_dir / "spool", vault=manager.vault)
-        self._blocked = Blocked(data_dir)
-        self._opted_out = OptedOut(data_dir)
+        self._blocked = Blocked(manager.lists)
+        self._opted_out = OptedOut(manager.lists)
         self._broadcasts = BroadcastStore(data_dir)
         self._ratings = Ratings(data_dir)
 

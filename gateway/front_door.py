@@ -148,8 +148,9 @@ async def door(
         return await ledger.all(filter(None, map(tenants.get, ids)))
 
     board = Board(client)
-    ring = KeyRing(settings.data_dir)
-    blocked = Blocked(settings.data_dir)
+    ring = KeyRing(manager.lists)
+    blocked = Blocked(manager.lists)
+    await asyncio.to_thread(manager.lists.begin)
     intake, keys = Intake(safe, metrics, blocked, live.arrived, spans), Keys(admin_key, tenants.all, ring)
     web = WebSide(settings, tenants, client, manager, intake, keys, admin_key, local, clock)
 

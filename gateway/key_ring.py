@@ -1,4 +1,4 @@
-"""Keys that were made for a tenant, beside those that its file names: hashed, in `DATA_DIR/keys/<tenant>.json`."""
+"""Keys that were made for a tenant, beside those that its file names: hashed, in the list `keys` of memory.lists."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import secrets
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Literal, get_args
 
-from gateway.small_lists import Listed, SmallLists
+from memory.lists import KEYS, KeptLists, Listed
 from processors.models import iso
 
 LONGEST_NAME = 60  # characters
@@ -40,10 +39,11 @@ class MadeKey:
 
 
 class KeyRing:
-    """Any process may change it; the others see it with their next look."""
+    """Any process may change it; the others see it with their next look: at once in files, within a second where the
+    lists lie in a database. Raises LongTermUnavailable when that can't be asked, OSError."""
 
-    def __init__(self, data_dir: Path) -> None:
-        self._lists = SmallLists(data_dir / "keys")
+    def __init__(self, lists: KeptLists) -> None:
+        self._lists = lists(KEYS)
 
     def of(self, tenant: str) -> list[MadeKey]:
         """The oldest first. What was written by hand and is no key's record opens nothing."""
@@ -58,7 +58,7 @@ class KeyRing:
         self, tenant: str, name: str, now: datetime, scope: Scope = "admin", days: int | None = None
     ) -> tuple[MadeKey, str]:
         """The new one, good for so many days or for ever, and the key itself, which nobody can look up later. Raises
-        ValueError for too many, OSError."""
+        ValueError for too many."""
         key = f"ck_{secrets.token_urlsafe(32)}"
         made = MadeKey(
             id=f"k_{secrets.token_hex(6)}",
@@ -79,22 +79,28 @@ class KeyRing:
         return made, key
 
     def used(self, tenant: str, key: MadeKey, now: datetime) -> None:
-        """Noted now and then, as each note is a file that is written."""
+        """Noted now and then, as each note is a file that is written. What can't be written is no reason to refuse a
+        key."""
         if key.last_used >= iso(now - NOTED_EVERY):
             return
 
         def noted(there: Listed) -> Listed:
             return [{**one, "last_used": iso(now)} if _is(one, key.id) else one for one in there]
 
-        with suppress(OSError):  # a full disk is no reason to refuse a key
-            self._lists.change(tenant, noted)
+        self._lists.note(tenant, noted)
 
     def revoke(self, tenant: str, key_id: str) -> bool:
-        """Whether there was one. Raises OSError."""
-        if all(one.id != key_id for one in self.of(tenant)):
-            return False
-        self._lists.change(tenant, lambda there: [one for one in there if not _is(one, key_id)])
-        return True
+        """Whether there was one."""
+        found = False
+
+        def without(there: Listed) -> Listed:
+            nonlocal found
+            left = [one for one in there if not _is(one, key_id)]
+            found = len(left) < len(there)
+            return left
+
+        self._lists.change(tenant, without)
+        return found
 
 
 def _is(one: object, key_id: str) -> bool:

@@ -7,6 +7,7 @@ holds for that user alone, as what a model notes down in a chat does.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Collection
 from importlib.metadata import version
@@ -91,13 +92,13 @@ def server_of(manager: MemoryManager, tenants: Tenants, tenant: str | None = Non
 async def over_stdio(settings: Settings, key: str, tenant: str | None) -> None:
     """Until the other side closes. Raises ValueError for a key that opens nothing."""
     tenants = _loaded(settings)
-    try:
-        shop = _keys(settings, tenants).tenant(_request(key), tenant)
-    except HTTPException as error:
-        raise ValueError(str(error.detail)) from error
     manager = memory_of(settings, tenants, settings.redis_url)
-    server = server_of(manager, tenants, shop.id)
     try:
+        try:
+            shop = _keys(settings, tenants, manager).tenant(_request(key), tenant)
+        except HTTPException as error:
+            raise ValueError(str(error.detail)) from error
+        server = server_of(manager, tenants, shop.id)
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
     finally:
@@ -109,7 +110,8 @@ async def over_http(settings: Settings, host: str, port: int) -> None:
     tenants = _loaded(settings)
     manager = memory_of(settings, tenants, settings.redis_url)
     app = server_of(manager, tenants).streamable_http_app(stateless_http=True, json_response=True, host=host)
-    guarded = Guard(app, _keys(settings, tenants))
+    await asyncio.to_thread(manager.lists.begin)
+    guarded = Guard(app, _keys(settings, tenants, manager))
     config = uvicorn.Config(guarded, host=host, port=port, log_config=None, access_log=False, server_header=False)
     try:
         await uvicorn.Server(config).serve()
@@ -132,6 +134,9 @@ class Guard:
             except HTTPException as error:
                 detail = str(error.detail).replace("?tenant=…", "X-Tenant: …")
                 await problem(error.status_code, detail, dict(error.headers or {}))(scope, receive, send)
+                return
+            except MemoryFault as error:
+                await problem(503, str(error.__doc__), {"Retry-After": "5"})(scope, receive, send)
                 return
             scope = {**scope, _TENANT: tenant.id}
         await self._app(scope, receive, send)
@@ -183,8 +188,8 @@ def _loaded(settings: Settings) -> Tenants:
     return tenants
 
 
-def _keys(settings: Settings, tenants: Tenants) -> Keys:
-    return Keys(admin_key(settings.admin_api_key, settings.data_dir)[0], tenants.all, KeyRing(settings.data_dir))
+def _keys(settings: Settings, tenants: Tenants, manager: MemoryManager) -> Keys:
+    return Keys(admin_key(settings.admin_api_key, settings.data_dir)[0], tenants.all, KeyRing(manager.lists))
 
 
 def _request(key: str) -> Request:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from gateway.small_lists import SmallLists
+from memory.lists import SmallLists
 from processors.models import iso
 
 MOST = 2000

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from config.taught import FOLDER, checked
-from gateway.small_lists import SmallLists
+from memory.lists import SmallLists
 from processors.models import iso
 
 MOST = 500  # answers of one shop

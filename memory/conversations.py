@@ -1,28 +1,17 @@
-"""Conversations that people opened by name: who owns each, what it is called. One small file each; what was said in
-them stands in the transcripts."""
+"""Conversations that people opened by name: who owns each, what it is called. What was said in them stands in the
+transcripts."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import orjson
-
-from config.vault import PLAIN, Vault
-from memory import file_locks, keys
-from memory.errors import LongTermUnavailable
+from memory import keys
 from memory.keys import ConversationRef
 from memory.surrogates import without_surrogates
 from processors.models import iso
-
-_KNOWN = 10_000  # files whose contents are kept in mind
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,163 +32,72 @@ class Conversation:
         return ConversationRef(self.tenant, self.user, self.agent, self.id)
 
 
-class Conversations:
-    """`<base>/<tenant>/<id>.json`; the file's time says when it was last used.
-
-    Raises LongTermUnavailable where the folder can't be read or written.
-    """
-
-    def __init__(self, base: Path | str, vault: Vault = PLAIN) -> None:
-        self._base = Path(base)
-        self._vault = vault
-        self._known: dict[Path, tuple[tuple[int, int, int], Conversation]] = {}
+class Conversations(Protocol):
+    """Raises LongTermUnavailable where they can't be read or written."""
 
     async def open(self, new: Conversation) -> Conversation:
         """The one that stands there by this id, whoever's it is; else `new`, kept from now on."""
-        return await asyncio.to_thread(self._open, new)
+        ...
 
-    async def get(self, tenant: str, id_: str) -> Conversation | None:
-        return await asyncio.to_thread(self._read, tenant, id_)
+    async def put(self, one: Conversation) -> None:
+        """In the place of whatever stands there by this id."""
+        ...
+
+    async def get(self, tenant: str, id_: str) -> Conversation | None: ...
 
     async def used(self, tenant: str, id_: str, now: datetime) -> None:
-        await asyncio.to_thread(self._touch, tenant, id_, now)
+        """Said again within a minute it may go unnoted."""
+        ...
 
     async def rename(self, tenant: str, id_: str, name: str) -> Conversation | None:
         """None: there is none by this id."""
-        return await asyncio.to_thread(self._rename, tenant, id_, name)
+        ...
 
     async def all(self, tenant: str) -> list[Conversation]:
         """The last used first."""
-        return await asyncio.to_thread(self._all, tenant)
+        ...
 
-    async def remove(self, tenant: str, id_: str) -> bool:
-        return await asyncio.to_thread(self._remove_all, tenant, lambda one: one.id == id_, id_) > 0
+    async def remove(self, tenant: str, id_: str) -> bool: ...
 
     async def forget(self, tenant: str, user: str) -> int:
         """How many were removed."""
-        return await asyncio.to_thread(self._remove_all, tenant, lambda one: one.user == user)
+        ...
 
     async def prune(self, tenant: str, before: datetime) -> int:
         """Removes those that were last used before; how many."""
-        return await asyncio.to_thread(self._remove_all, tenant, lambda one: one.used_at < before)
+        ...
 
-    # -- in threads --------------------------------------------------------------------------------------------------
-
-    def _folder(self, tenant: str) -> Path:
-        return keys.conversation_file(self._base, tenant, "any").parent
-
-    def _open(self, new: Conversation) -> Conversation:
-        path = keys.conversation_file(self._base, new.tenant, new.id)
-        with _faults(path):
-            if (known := self._load(path, new.tenant)) is not None:
-                return known
-            beside = self._write_beside(path, new)
-            try:
-                os.link(beside, path)
-            except FileExistsError:  # somebody else was faster
-                return self._load(path, new.tenant) or new
-            finally:
-                beside.unlink()
-            return new
-
-    def _read(self, tenant: str, id_: str) -> Conversation | None:
-        path = keys.conversation_file(self._base, tenant, id_)
-        with _faults(path):
-            return self._load(path, tenant)
-
-    def _touch(self, tenant: str, id_: str, now: datetime) -> None:
-        path = keys.conversation_file(self._base, tenant, id_)
-        with _faults(path), suppress(FileNotFoundError):
-            os.utime(path, (now.timestamp(), now.timestamp()))
-
-    def _rename(self, tenant: str, id_: str, name: str) -> Conversation | None:
-        path = keys.conversation_file(self._base, tenant, id_)
-        with _faults(path), file_locks.exclusive(*keys.shared_lock(self._base, tenant)):
-            if (known := self._load(path, tenant)) is None:
-                return None
-            renamed = replace(known, name=name)
-            self._write_beside(path, renamed).replace(path)
-            return renamed
-
-    def _all(self, tenant: str) -> list[Conversation]:
-        folder = self._folder(tenant)
-        with _faults(folder):
-            names = [one.name for one in os.scandir(folder) if one.name.endswith(".json")] if folder.is_dir() else []
-            found = [self._load(folder / name, tenant) for name in names]
-        return sorted((one for one in found if one), key=lambda one: (one.used_at, one.id), reverse=True)
-
-    def _remove_all(self, tenant: str, goes: Callable[[Conversation], bool], id_: str | None = None) -> int:
-        looked = self._all(tenant) if id_ is None else [one for one in (self._read(tenant, id_),) if one]
-        removed = 0
-        for one in looked:
-            if goes(one):
-                path = keys.conversation_file(self._base, tenant, one.id)
-                self._known.pop(path, None)
-                with (
-                    _faults(path),
-                    suppress(FileNotFoundError),
-                    file_locks.exclusive(*keys.shared_lock(self._base, tenant)),
-                ):
-                    path.unlink()
-                    removed += 1
-        return removed
-
-    def _load(self, path: Path, tenant: str) -> Conversation | None:
-        """None: there is none, or nothing that can be read."""
-        try:
-            stat = path.stat()
-            mark = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-            if (known := self._known.get(path)) and known[0] == mark:
-                return known[1]
-            conversation = _parsed(
-                orjson.loads(self._vault.of(tenant).open(path.read_bytes())), tenant, path, stat.st_mtime
-            )
-        except FileNotFoundError:
-            return None
-        except (ValueError, KeyError, TypeError):
-            return None
-        if len(self._known) >= _KNOWN:
-            self._known.clear()
-        self._known[path] = (mark, conversation)
-        return conversation
-
-    def _write_beside(self, path: Path, one: Conversation) -> Path:
-        """A whole file of another name, with the time of the last use."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{secrets.token_hex(8)}.tmp")
-        record = {
-            "conversationId": one.id,
-            "memoryName": without_surrogates(one.name),
-            "createTime": iso(one.created_at),
-            "user_id": without_surrogates(one.user),
-            "agent": one.agent,
-            "owner": one.owner,
-        }
-        contents = self._vault.of(one.tenant).seal(orjson.dumps(record, option=orjson.OPT_INDENT_2))
-        descriptor = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(contents)
-        os.utime(beside, (one.used_at.timestamp(), one.used_at.timestamp()))
-        return beside
+    async def tenants(self) -> list[str]: ...
 
 
-def _parsed(raw: Any, tenant: str, path: Path, used_at: float) -> Conversation:
-    created = datetime.fromisoformat(raw["createTime"])
+def used_ms(one: Conversation) -> int:
+    """Milliseconds since 1970, the same from every store."""
+    return round(one.used_at.timestamp() * 1000)
+
+
+def record_of(one: Conversation) -> dict[str, Any]:
+    """As it is kept, but for when it was last used."""
+    return {
+        "conversationId": one.id,
+        "memoryName": without_surrogates(one.name),
+        "createTime": iso(one.created_at),
+        "user_id": without_surrogates(one.user),
+        "agent": one.agent,
+        "owner": one.owner,
+    }
+
+
+def conversation_of(record: Mapping[str, Any], tenant: str, name: str, used_at: datetime) -> Conversation:
+    """From a record and the name (`keys.escape`) that it is kept by. Raises ValueError, KeyError, TypeError for what is
+    no such record."""
+    created = datetime.fromisoformat(record["createTime"])
     return Conversation(
         tenant=tenant,
-        id=keys.unescape(path.name.removesuffix(".json")) or str(raw["conversationId"]),
-        user=str(raw["user_id"]),
-        owner=str(raw["owner"]),
-        name=str(raw["memoryName"]),
+        id=keys.unescape(name) or str(record["conversationId"]),
+        user=str(record["user_id"]),
+        owner=str(record["owner"]),
+        name=str(record["memoryName"]),
         created_at=created if created.tzinfo else created.replace(tzinfo=UTC),
-        used_at=datetime.fromtimestamp(used_at, UTC),
-        agent=str(raw.get("agent") or keys.DEFAULT_AGENT),
+        used_at=used_at,
+        agent=str(record.get("agent") or keys.DEFAULT_AGENT),
     )
-
-
-@contextmanager
-def _faults(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise LongTermUnavailable(f"conversations in {path} can't be kept: {error.strerror or error}") from error

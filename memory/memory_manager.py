@@ -18,7 +18,6 @@ from memory.canonical import all_ids, resolved
 from memory.cleanup import Cleanup
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import Consolidation, Reader
-from memory.conversations import Conversations
 from memory.curation import Curation
 from memory.errors import LongTermUnavailable, MemoryFault, SessionConflict, SessionsUnavailable
 from memory.forgotten_people import ForgottenPeople
@@ -87,14 +86,15 @@ class MemoryManager(Knowing, Linking):
         self.transcripts = transcripts or parts.make_transcripts(config, self._rules, clock, self.longterm)
         self.vault = parts.make_vault(config, self._rules)
         self.media = MediaFiles(config.media, self.vault)
-        self.conversations = Conversations(config.conversations, self.vault)
+        self.conversations = parts.make_conversations(config, self.vault, self.longterm)
+        self.lists = parts.make_lists(config)
         self.forgotten_people = ForgottenPeople(config.data_dir)
         self.saving = Remember(self.longterm)
         self._embeddings = embeddings or parts.MadeEmbeddings(config)
         # A file of vectors beside a database would keep on one machine what was forgotten on another.
         self.finder = Finder(None if config.longterm_url else config.index, self._embeddings.of, self.vault)
         self.library = Library(config.knowledge_path, config.index, self.finder, listed, self.vault)
-        self.unanswered = UnansweredQuestions(config.unanswered, self.vault, self.longterm.forgotten_at)
+        self.unanswered = UnansweredQuestions(config.unanswered, self.vault)
         self.knowledge = Knowledge(self.longterm, self.finder, self.library)
         self.archive = Archive(config.archive, self.vault)
         consolidation = Consolidation(
@@ -388,12 +388,12 @@ class MemoryManager(Knowing, Linking):
 
     async def close(self) -> None:
         await self.saving.flush()
-        await self.unanswered.close()
         if self._catalog is not None:
             await self._catalog.close()
         await self.library.close()
         await self.finder.close()
         await self._embeddings.close()
+        await asyncio.to_thread(self.lists.close)
         await self.longterm.close()
         await self.sessions.close()
         if self._model is not None:

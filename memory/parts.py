@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from config.vault import Vault
 from memory.config import MemoryConfig, MemoryRules
 from memory.consolidate import Reader
+from memory.conversation_files import ConversationFiles
+from memory.conversations import Conversations
 from memory.index.notes import Notes
+from memory.lists import FileLists, KeptLists
 from memory.long_term.json_files import JsonFiles
 from memory.models import Message
 from memory.protocols import Analyst, Catalog, LongTerm, Sessions, Transcripts
@@ -117,6 +120,24 @@ def make_transcripts(
         assert isinstance(longterm, PostgresLongTerm)
         return PostgresTranscripts(longterm.database, clock=clock)
     return TranscriptFiles(config.transcripts, clock=clock, vault=make_vault(config, rules))
+
+
+def make_conversations(config: MemoryConfig, vault: Vault, longterm: LongTerm | None = None) -> Conversations:
+    if config.longterm_url is not None and longterm is not None:
+        from memory.postgres.conversations import PostgresConversations
+        from memory.postgres.store import PostgresLongTerm
+
+        assert isinstance(longterm, PostgresLongTerm)
+        return PostgresConversations(longterm.database)
+    return ConversationFiles(config.conversations, vault)
+
+
+def make_lists(config: MemoryConfig) -> KeptLists:
+    if config.longterm_url is not None:
+        from memory.postgres.lists import PostgresLists
+
+        return PostgresLists(config.longterm_url)
+    return FileLists(config.data_dir)
 
 
 class MadeEmbeddings:

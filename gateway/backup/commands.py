@@ -24,7 +24,7 @@ from gateway.inbox.base import event_of
 from gateway.inbox.opening import inbox_of
 from gateway.inbox.redis import RedisInbox
 from gateway.inbox.spool import Spool
-from gateway.longterm_commands import Stores, copy_stores
+from gateway.longterm_commands import Stores, copy_stores, drop_notes
 from gateway.messages import InboundMessage
 from gateway.processes import use_redis
 from gateway.restored import Restored
@@ -51,7 +51,7 @@ async def backup(settings: Settings, to: Path, bar: Bar) -> list[str]:
         with bar("spool") as progress:
             files.save(data, to, ["spool"], progress)
         records = await _save_redis(settings, url, to / KEYS, bar)
-    own = frozenset({"spool", *(["transcripts"] if settings.longterm_url else [])})
+    own = frozenset({"spool", *(files.IN_DATABASE if settings.longterm_url else [])})
     with bar("files") as progress:
         files.save(data, to, files.kept_in(data, files.ELSEWHERE | own), progress)
     async with (
@@ -60,7 +60,7 @@ async def backup(settings: Settings, to: Path, bar: Bar) -> list[str]:
     ):
         said = settings.longterm_url is not None
         lines, whole = await copy_stores(source, target, to / NOTES, None, bar, anew=True, said=said)
-    (to / NOTES).unlink(missing_ok=True)
+    drop_notes(to / NOTES)
     about = {"format": FORMAT, "made_at": made_at, "records": records, "longterm": lines}
     (to / ABOUT).write_bytes(orjson.dumps(about, option=orjson.OPT_INDENT_2))
     with bar("sums") as progress:
@@ -132,7 +132,7 @@ async def _refuse_over(settings: Settings, keyspace: Keyspace, target: Stores) -
     there = [
         *(["Redis"] if await keyspace.any() else []),
         *files.kept_in(settings.data_dir, files.ELSEWHERE | files.STAYS | {KEY_FILE}),
-        *(["long-term memory"] if await target[0].tenants() else []),
+        *(["long-term memory"] if await target.people.tenants() else []),
     ]
     if there:
         raise Failed(f"there is something already ({', '.join(there)}): --over puts the backup in its place")
@@ -143,7 +143,7 @@ async def _put_back(
 ) -> tuple[list[str], bool]:
     names = files.kept_in(source, files.ELSEWHERE | {ABOUT, KEYS, files.SUMS})
     if settings.longterm_url:
-        names = [one for one in names if one != "transcripts"]
+        names = [one for one in names if one not in files.IN_DATABASE]
     with bar("files") as progress:
         number = files.put(source, settings.data_dir, names, progress)
     async with longterm_commands.stores(settings, str(source / "longterm")) as kept:
@@ -151,7 +151,7 @@ async def _put_back(
         notes = settings.data_dir / "copied" / "restore.jsonl"
         said = settings.longterm_url is not None
         lines, whole = await copy_stores(kept, target, notes, None, bar, anew=True, said=said)
-        notes.unlink(missing_ok=True)
+        drop_notes(notes)
     wrong, records = 0, 0
     with bar("Redis") as progress:
         for some in _batches(read(source / KEYS)):
@@ -165,14 +165,17 @@ async def _put_back(
 
 async def _leave_only(kept: Stores, target: Stores) -> None:
     """Whoever is in the target alone goes."""
-    for tenant in await target[0].tenants():
-        known = await kept[0].stamps(tenant)
-        for user in {*await target[0].stamps(tenant), *await target[1].users(tenant)} - known.keys():
+    for tenant in await target.people.tenants():
+        known = await kept.people.stamps(tenant)
+        for user in {*await target.people.stamps(tenant), *await target.said.users(tenant)} - known.keys():
             if user:
-                await target[0].forget(tenant, user)
-                await target[1].forget(tenant, user)
+                await target.people.forget(tenant, user)
+                await target.said.forget(tenant, user)
             else:
-                await target[0].put(tenant, user, empty(tenant, user))
+                await target.people.put(tenant, user, empty(tenant, user))
+    for tenant in await target.small.tenants():
+        for name in (await target.small.stamps(tenant)).keys() - await kept.small.stamps(tenant):
+            await target.small.forget(tenant, name)
 
 
 async def _begin_again(settings: Settings, url: str, client: Any, conversations: Iterable[str]) -> list[str]:

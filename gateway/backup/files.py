@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import IO
 
 from gateway.cli.common import Failed
+from memory import lists
 from memory.forgotten_people import FOLDER as FORGOTTEN
 from memory.pseudonyms import KEY_FILE as PSEUDONYM_KEY
 
 SUMS = "SHA256SUMS"
 # What is kept otherwise (Redis' own files, long-term memory), is made anew (index) or is on its way (copies, arrivals).
 ELSEWHERE = frozenset({"redis", "longterm", "index", "copied", "arriving"})
+IN_DATABASE = frozenset({"transcripts", "conversations", *lists.NAMES})  # where LONGTERM_URL names one
 STAYS = frozenset({"redis", FORGOTTEN, PSEUDONYM_KEY})  # here, whatever is put back: see memory.forgotten_people
 
 Progress = Callable[[int, int], None]

@@ -33,8 +33,9 @@ def longterm() -> None:
 @click.option("--to", "target", required=True, help="The other of the two.")
 @click.option("--tenant", help="This tenant alone.")
 @click.option("--anew", is_flag=True, help="Everybody again, also who was copied before and has not changed since.")
+@click.option("--small", is_flag=True, help="Made keys, blocked people and opened conversations alone.")
 @guarded
-def longterm_copy(source: str, target: str, tenant: str | None, anew: bool) -> None:
+def longterm_copy(source: str, target: str, tenant: str | None, anew: bool, small: bool) -> None:
     """Copies everything from one into the other while the bot runs, and compares it by count and hash.
 
     Called again it copies what changed since, also after it was broken off. To switch: copy; stop the workers; copy
@@ -42,7 +43,10 @@ def longterm_copy(source: str, target: str, tenant: str | None, anew: bool) -> N
     """
     from gateway import longterm_commands
 
-    lines, whole = in_loop(longterm_commands.copy(read_settings(), source, target, tenant, anew, progress_bar))
+    settings = read_settings()
+    lines, whole = in_loop(
+        longterm_commands.copy(settings, source, target, tenant, anew, progress_bar, small_alone=small)
+    )
     for line in lines:
         click.echo(line)
     raise SystemExit(0 if whole else 1)

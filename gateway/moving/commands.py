@@ -17,7 +17,7 @@ from config.vault import Vault
 from gateway.cli.common import Failed
 from gateway.moving.archive import ArchiveBroken, Kept, Manifest, pack
 from gateway.moving.arrival import Arrival, move_in, staged, there_already
-from gateway.moving.parts import CONFIG, DATA, parts_of, place_of
+from gateway.moving.parts import CONFIG, DATA, in_database, parts_of, place_of
 from memory.keys import check_tenant
 from processors.models import iso
 
@@ -73,8 +73,7 @@ async def arrive(
         given = replace(settings, data_dir=folder / "files")
 
     def place(name: str) -> Path | None:
-        in_database = name.startswith((f"{DATA}/longterm/", f"{DATA}/transcripts/"))
-        return place_of(given if in_database else settings, tenant, name)
+        return place_of(given if in_database(name) else settings, tenant, name)
 
     if settings.longterm_url:
         return await _into_database(settings, folder, manifest, tenant, place, bar)
@@ -93,8 +92,7 @@ async def _into_database(
     bar: Bar,
 ) -> tuple[list[str], bool]:
     assert settings.longterm_url is not None
-    kept_there = (f"{DATA}/longterm/", f"{DATA}/transcripts/")
-    files = {name: one for name, one in manifest.files.items() if name.startswith(kept_there)}
+    files = {name: one for name, one in manifest.files.items() if in_database(name)}
     for name in files:
         path, source = place(name), folder / name
         if path is not None and source.exists():

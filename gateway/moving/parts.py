@@ -20,6 +20,7 @@ from memory.keys import TENANT_ID
 # something stays behind (keys), as does who was forgotten: it is known by names that hold in one installation alone.
 FOLDERS = ("longterm", "transcripts", "media", "archive", "conversations", "understanding")
 LISTS = ("blocked", "opted_out", "unanswered", "ratings", "taught")
+IN_DATABASE = ("longterm", "transcripts", "conversations", "blocked", "opted_out")  # of these, where there is one
 CONFIG, DATA = "config", "data"
 _NAME = re.compile(r"(?!\.)[^/\0]{1,255}\Z")
 
@@ -36,12 +37,15 @@ class Part:
 def parts_of(settings: Settings, tenant: str, longterm: Path | None = None) -> list[Part]:
     """Every file of a tenant's, none of what is half written. `longterm` and what lies beside it are taken from there
     where the memory itself is in a database."""
+
+    def base(area: str) -> Path:
+        return longterm.parent if longterm and area in IN_DATABASE else settings.data_dir
+
     found = list(_config(settings, tenant))
     for area in FOLDERS:
-        base = longterm.parent if longterm and area in ("longterm", "transcripts") else settings.data_dir
-        found += _below(base / area / tenant, f"{DATA}/{area}")
+        found += _below(base(area) / area / tenant, f"{DATA}/{area}")
     for area in LISTS:
-        path = settings.data_dir / area / f"{tenant}.json"
+        path = base(area) / area / f"{tenant}.json"
         if path.is_file():
             found.append(Part(f"{DATA}/{area}.json", path))
     # A journal goes before its file: what is folded in between is in both, and reading it twice changes nothing.
@@ -67,6 +71,12 @@ def place_of(settings: Settings, tenant: str, name: str) -> Path | None:
     if names[0] == "beside" and len(names) > 1 and names[1] != "secrets" and not _is_tenants(names[1:]):
         return settings.config_dir.joinpath(*names[1:])
     return None
+
+
+def in_database(name: str) -> bool:
+    """Whether a file of an archive holds what is kept in a database where there is one."""
+    kind, _, rest = name.partition("/")
+    return kind == DATA and rest.partition("/")[0].removesuffix(".json") in IN_DATABASE
 
 
 def _is_tenants(names: list[str]) -> bool:

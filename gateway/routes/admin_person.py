@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -105,7 +106,7 @@ def router(
             return see(with_(back, done="unmerged"))
         if do in ("block", "unblock"):
             ids = await all_ids(manager.longterm, shop.id, user)
-            (parts.blocked.block if do == "block" else parts.blocked.unblock)(shop.id, ids)
+            await asyncio.to_thread(parts.blocked.block if do == "block" else parts.blocked.unblock, shop.id, ids)
             return see(with_(back, done=f"{do}ed"))
         if do == "forget":
             if form.one("sure") != "1":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -56,7 +57,7 @@ def router(
         do, _, about = form.one("do").partition(":")
         if do == "new":
             try:
-                _, key = ring.make(shop.id, form.one("name"), clock())
+                _, key = await asyncio.to_thread(ring.make, shop.id, form.one("name"), clock())
             except ValueError as error:
                 raise HTTPException(422, str(error)) from None
             return _keys(request, staff, tenant, key)
@@ -68,7 +69,7 @@ def router(
                 request, staff, shop, tab="keys", what="revoke", do=f"revoke:{about}", go="revoke", action=where,
                 back=where,
             )  # fmt: skip
-        if not ring.revoke(shop.id, about):
+        if not await asyncio.to_thread(ring.revoke, shop.id, about):
             raise HTTPException(404, "There is no such key")
         return see(with_(f"/admin/{shop.id}/keys", done="revoked"))
 

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from fastapi import HTTPException, Request
 from config.tenants import Tenant
 from gateway.key_ring import KeyRing, MadeKey
 from gateway.routes.known import check_known
+from memory.errors import LongTermUnavailable
 
 KEY_FILE = "admin_api_key"
 ADMIN = "admin"  # the admin key's name
@@ -62,7 +63,7 @@ class Keys:
 
     def opens(self, request: Request) -> str | None:
         """The one tenant that the key opens, None for the admin key. Raises 401; 403 for what its scope does not
-        cover."""
+        cover; LongTermUnavailable where it can't be told whether it is one of ours."""
         if (key := _bearer(request)) and (found := self._found(key)) is not None:
             whose, made = found
             if made is not None:
@@ -71,21 +72,27 @@ class Keys:
         raise HTTPException(401, "A valid key is needed: Authorization: Bearer <key>", {"WWW-Authenticate": "Bearer"})
 
     def whose(self, key: str) -> str | None:
-        """The tenant of which a key opens everything, ADMIN_OPENS for the admin key, None for any other."""
+        """The tenant of which a key opens everything, ADMIN_OPENS for the admin key, None for any other. Raises
+        LongTermUnavailable."""
         found = self._found(key)
         return found[0] if found is not None and (found[1] is None or found[1].scope == "admin") else None
 
     def known(self, key: str) -> bool:
-        """Whether it is one of ours, whatever it may do."""
-        return self._found(key) is not None
+        """Whether it is one of ours, whatever it may do; or may be, while that can't be told."""
+        try:
+            return self._found(key) is not None
+        except LongTermUnavailable:
+            return True
 
     def _found(self, key: str) -> tuple[str, MadeKey | None] | None:
         hashed = _hash(key)
         if hmac.compare_digest(hashed, self._admin):
             return ADMIN_OPENS, None
-        for tenant in self._tenants():
+        tenants = list(self._tenants())
+        for tenant in tenants:  # what the files name opens also while a database is away
             if any(hmac.compare_digest(hashed, known.removeprefix("sha256:")) for known in tenant.api_keys):
                 return tenant.id, None
+        for tenant in tenants:
             for made in self._made(tenant):
                 if self._ring is not None and hmac.compare_digest(hashed, made.hash):
                     self._ring.used(tenant.id, made, self._clock())
@@ -93,7 +100,7 @@ class Keys:
         return None
 
     def holds(self, tenant: str, name: str) -> bool:
-        """Whether a tenant's key of that name (see `name_of`) still opens it."""
+        """Whether a tenant's key of that name (see `name_of`) still opens it. Raises LongTermUnavailable."""
         found = self.find(tenant)
         return found is not None and any(hmac.compare_digest(name, f"key:{one[:24]}") for one in self._hashes(found))
 
@@ -103,9 +110,9 @@ class Keys:
     def all(self) -> list[Tenant]:
         return sorted(self._tenants(), key=lambda one: one.id)
 
-    def _hashes(self, tenant: Tenant) -> list[str]:
-        made = self._made(tenant)
-        return [*(known.removeprefix("sha256:") for known in tenant.api_keys), *(one.hash for one in made)]
+    def _hashes(self, tenant: Tenant) -> Iterator[str]:
+        yield from (known.removeprefix("sha256:") for known in tenant.api_keys)
+        yield from (one.hash for one in self._made(tenant))
 
     def _made(self, tenant: Tenant) -> list[MadeKey]:
         now = self._clock()

@@ -12,6 +12,7 @@ import aiohttp
 import orjson
 
 from gateway.key_ring import KeyRing
+from memory.lists import FileLists
 from tests.api_side import ADMIN_KEY, SHOP_KEY, Api, api_side
 
 COOKIE = "chat_chat_staff"
@@ -66,7 +67,7 @@ async def test_a_cookie_is_worth_what_was_signed_and_no_more(tmp_path: Path, red
 async def test_a_session_ends_with_time_with_its_key_and_with_the_log_out(tmp_path: Path, redis_url: str) -> None:
     moment = [datetime(2026, 11, 28, 9, tzinfo=UTC)]
     async with api_side(tmp_path, redis_url, clock=lambda: moment[0]) as home:
-        ring = KeyRing(home.settings.data_dir)
+        ring = KeyRing(FileLists(home.settings.data_dir))
         made, key = ring.make("shop", "till", moment[0])
         async with browser(home, key) as http, browser(home, SHOP_KEY) as other, browser(home, ADMIN_KEY) as admin:
             for one in (http, other, admin):

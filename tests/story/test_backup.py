@@ -27,6 +27,7 @@ from gateway.key_ring import KeyRing
 from gateway.memory_commands import forget
 from gateway.messages import InboundMessage
 from memory.keys import ConversationRef
+from memory.lists import FileLists
 from memory.memory_manager import MemoryManager
 from tests import postgres
 from tests.house import House, house
@@ -82,8 +83,8 @@ async def lived_in(home: House) -> None:
         assert await home.line_says(user, text) == 200
     await home.quiet()
     data = home.settings.data_dir
-    Blocked(data).block("shop", ["line:U" + "d" * 32])
-    KeyRing(data).make("shop", "till", datetime.now(UTC))
+    Blocked(FileLists(data)).block("shop", ["line:U" + "d" * 32])
+    KeyRing(FileLists(data)).make("shop", "till", datetime.now(UTC))
     media = data / "media" / "shop" / f"line:{ANN}"
     media.mkdir(parents=True)
     (media / "photo.jpg").write_bytes(bytes(range(256)))
@@ -121,7 +122,7 @@ async def the_machine_is_lost(settings: Settings, tmp_path: Path, lose: Callable
     await left_waiting(settings)
     ann = await known_of(settings, f"line:{ANN}")
     photo = settings.data_dir / "media" / "shop" / f"line:{ANN}" / "photo.jpg"
-    key = KeyRing(settings.data_dir).of("shop")
+    key = KeyRing(FileLists(settings.data_dir)).of("shop")
     await commands.backup(settings, tmp_path / "kept", quietly)
     await forget(settings, "shop", f"line:{BOB}")
     lose()
@@ -130,8 +131,8 @@ async def the_machine_is_lost(settings: Settings, tmp_path: Path, lose: Callable
     assert "2 messages wait to be answered; 1 people had been forgotten and stay so" in lines
     assert await known_of(settings, f"line:{ANN}") == ann
     assert (photo.read_bytes(), photo.stat().st_mtime) == (bytes(range(256)), 1e9)
-    assert (KeyRing(settings.data_dir).of("shop"), len(key)) == (key, 1)
-    assert Blocked(settings.data_dir).of("shop") == {"line:U" + "d" * 32}
+    assert (KeyRing(FileLists(settings.data_dir)).of("shop"), len(key)) == (key, 1)
+    assert Blocked(FileLists(settings.data_dir)).of("shop") == {"line:U" + "d" * 32}
     assert await known_of(settings, f"line:{BOB}") == (None, [])
     return lines
 

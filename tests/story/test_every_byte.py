@@ -23,6 +23,7 @@ from gateway.undo import Undo
 from memory.facts import new as new_fact
 from memory.keys import understanding_dir
 from memory.listing import Wanted
+from memory.lists import FileLists
 from processors import corrections
 from processors.corrections import Correction
 from processors.models import EventType
@@ -104,7 +105,7 @@ async def told_of_everywhere(home: House) -> None:
     await manager.archive.add("shop", user, [fact], now)
     client = assembly.inbox_client(home.settings, home.redis_url)
     assert await Undo(client).keep("shop", "a ref", user, fact, fact)
-    Blocked(data).block("shop", ["telegram:4242424242"])
+    Blocked(FileLists(data)).block("shop", ["telegram:4242424242"])
     await manager.catalog.page("shop", "facts", Wanted(), limit=10)
     await manager.search("shop", user, "pistachio")
     # On its way: kept while the inbox was away, unreadable, and an answer that waits for her.

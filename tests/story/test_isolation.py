@@ -32,6 +32,7 @@ from gateway.routes.known import taken
 from gateway.staff_tasks import StaffTasks
 from gateway.tools import MemoryTools
 from memory.keys import ConversationRef
+from memory.lists import FileLists
 from processors.llm import ToolCall
 from tests.house import ADMIN_KEY, House, house
 
@@ -131,7 +132,7 @@ async def furnish(town: Town, shop: Shop) -> None:
     await StaffTasks(client).note(message)
     tasks = await StaffTasks(client).all(name)
     await inbox.close()
-    made, _ = KeyRing(home.settings.data_dir).make(name, f"till {word}", assembly.utc_now())
+    made, _ = KeyRing(FileLists(home.settings.data_dir)).make(name, f"till {word}", assembly.utc_now())
 
     async def first(path: str, of: str = "id") -> str:
         status, body = await ask(town, "GET", path, KEY[name])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from memory.checkpoints import checkpoints, decoded, encoded
-from memory.conversations import Conversation, Conversations
+from memory.conversation_files import ConversationFiles
+from memory.conversations import Conversation
 from memory.errors import LongTermUnavailable
 from memory.keys import ConversationRef
 from memory.transcripts import TranscriptFiles
@@ -21,7 +22,7 @@ NEW = Conversation("shop", "order-1", "web:ann", "key:1", "Order 1", NOW, NOW)
 
 
 async def test_the_first_who_opens_it_has_it(tmp_path: Path) -> None:
-    store, other = Conversations(tmp_path), Conversations(tmp_path)
+    store, other = ConversationFiles(tmp_path), ConversationFiles(tmp_path)
     rivals = [replace(NEW, owner=f"key:{n}") for n in range(20)]
     opened = await asyncio.gather(*((store, other)[n % 2].open(one) for n, one in enumerate(rivals)))
     assert len({one.owner for one in opened}) == 1
@@ -30,7 +31,7 @@ async def test_the_first_who_opens_it_has_it(tmp_path: Path) -> None:
 
 
 async def test_it_is_kept_as_a_readable_file_and_read_anew_when_another_process_changed_it(tmp_path: Path) -> None:
-    store, other = Conversations(tmp_path), Conversations(tmp_path)
+    store, other = ConversationFiles(tmp_path), ConversationFiles(tmp_path)
     await store.open(NEW)
     kept = json.loads((tmp_path / "shop" / "order-1.json").read_text("utf-8"))
     assert kept == {
@@ -47,34 +48,14 @@ async def test_it_is_kept_as_a_readable_file_and_read_anew_when_another_process_
     assert await store.rename("shop", "order-2", "x") is None
 
 
-async def test_the_last_used_comes_first_and_the_long_unused_go(tmp_path: Path) -> None:
-    store = Conversations(tmp_path)
-    for name in ("a", "b", "_c"):
-        await store.open(replace(NEW, id=name))
-    await store.used("shop", "a", NOW + timedelta(days=2))
-    await store.used("shop", "gone", NOW)
-    assert [one.id for one in await store.all("shop")] == ["a", "b", "_c"]
-    assert await store.prune("shop", NOW + timedelta(days=1)) == 2
-    assert [one.id for one in await store.all("shop")] == ["a"]
-    assert await store.all("other") == []
-
-
-async def test_a_persons_are_forgotten_and_others_stay(tmp_path: Path) -> None:
-    store = Conversations(tmp_path)
-    await store.open(NEW)
-    await store.open(replace(NEW, id="b", user="web:bee"))
-    assert await store.forget("shop", "web:ann") == 1
-    assert [one.id for one in await store.all("shop")] == ["b"]
-
-
 async def test_a_folder_that_cant_be_written_says_so_and_a_broken_file_is_none(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "order-1.json").write_text("{")
-    assert await Conversations(tmp_path).get("shop", "order-1") is None
-    assert await Conversations(tmp_path).all("shop") == []
+    assert await ConversationFiles(tmp_path).get("shop", "order-1") is None
+    assert await ConversationFiles(tmp_path).all("shop") == []
     (tmp_path / "file").write_text("")
     with pytest.raises(LongTermUnavailable):
-        await Conversations(tmp_path / "file").open(NEW)
+        await ConversationFiles(tmp_path / "file").open(NEW)
 
 
 async def test_a_transcript_gives_back_the_points_of_each_conversation_and_loses_what_it_is_told_to(

@@ -16,6 +16,7 @@ from gateway.http_limits import Share, Shares
 from gateway.key_ring import KeyRing, Scope
 from gateway.processes import check_exposure
 from gateway.routes.auth import Keys
+from memory.lists import FileLists
 
 SHOP = Tenant.model_validate({"id": "shop", "name": "Shop", "channels": {"web": {"platform": "web"}}})
 NOW = datetime(2026, 11, 28, 9, tzinfo=UTC)
@@ -65,7 +66,7 @@ CALLS = (
     ("scope", "may"), [("read", CALLS[:1]), ("write", CALLS[:3]), ("admin", CALLS)], ids=["read", "write", "admin"]
 )
 def test_a_key_opens_what_its_scope_covers(tmp_path: Path, scope: Scope, may: tuple[tuple[str, str], ...]) -> None:
-    ring = KeyRing(tmp_path)
+    ring = KeyRing(FileLists(tmp_path))
     _, key = ring.make("shop", "till", NOW, scope)
     keys = Keys("the admin key", lambda: [SHOP], ring, lambda: NOW)
     assert [keys.opens(asking(key, *call)) for call in may] == ["shop"] * len(may)
@@ -78,17 +79,17 @@ def test_a_key_opens_what_its_scope_covers(tmp_path: Path, scope: Scope, may: tu
 
 def test_a_key_ends_on_its_day_and_its_last_use_is_known(tmp_path: Path) -> None:
     now = [NOW]
-    ring = KeyRing(tmp_path)
+    ring = KeyRing(FileLists(tmp_path))
     made, key = ring.make("shop", "fair", NOW, "read", days=2)
     keys = Keys("the admin key", lambda: [SHOP], ring, lambda: now[0])
     assert (made.expires_at[:10], ring.of("shop")[0].last_used) == ("2026-11-30", "")
     assert keys.known(key)
     now[0] += timedelta(minutes=5)
     assert keys.known(key)
-    assert KeyRing(tmp_path).of("shop")[0].last_used == "2026-11-28T09:00:00Z"
+    assert KeyRing(FileLists(tmp_path)).of("shop")[0].last_used == "2026-11-28T09:00:00Z"
     now[0] += timedelta(minutes=6)
     assert keys.known(key)
-    assert KeyRing(tmp_path).of("shop")[0].last_used == "2026-11-28T09:11:00Z"
+    assert KeyRing(FileLists(tmp_path)).of("shop")[0].last_used == "2026-11-28T09:11:00Z"
     now[0] += timedelta(days=2)
     assert not keys.known(key)
     with pytest.raises(HTTPException, match="401"):

@@ -22,7 +22,7 @@ from gateway.metrics import Metrics
 from gateway.routes import sse
 from gateway.web_log import WAITING, Entry, Follower, LocalLog, RedisLog, TooSlow, encode
 from gateway.wire import Listener, Wire
-from memory.conversations import Conversations
+from memory.conversation_files import ConversationFiles
 from memory.keys import ConversationRef
 from memory.models import ShortTermMemory
 from memory.redis_client import connect
@@ -163,7 +163,7 @@ async def test_a_worker_that_stands_in_for_a_dead_one_replaces_what_that_one_sho
         shown, wire = RedisLog(client), Wire(client)
         sender = WebSender(shown)
         chat = Chat(
-            Intake(InProcessInbox(), Metrics()), Conversations(tmp_path), wire, shown, LocalLog(), clock=utc_now
+            Intake(InProcessInbox(), Metrics()), ConversationFiles(tmp_path), wire, shown, LocalLog(), clock=utc_now
         )
         talk = Talk(Caller(SHOP, "admin"), ConversationRef("shop", "web:ann", "default", "c"))
         async with Follower(NAME, wire, shown, LocalLog()) as follower:

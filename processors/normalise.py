@@ -19,6 +19,7 @@ _WIDE = {0xFF01 + i: 0x21 + i for i in range(94)} | {0x3000: 0x20}
 _DIGITS = {0x0E50 + i: 0x30 + i for i in range(10)}
 _QUOTES = {0x2018: "'", 0x2019: "'", 0x02BC: "'", 0x201C: '"', 0x201D: '"', 0x60: "'"}
 _TABLE = _WIDE | _DIGITS | _QUOTES
+_IN_TABLE = re.compile("[" + re.escape("".join(map(chr, _TABLE))) + "]")
 
 _LAUGH = re.compile(
     # Never a group of a phone or order number ("081 555 0199").
@@ -109,8 +110,12 @@ def normalise(text: str, limit: int = SCANNED) -> str:
     """One spelling of a message's first `limit` characters: lower case, no zero-width characters, no long vowels
     ("มากกก"), plain digits, "555" as laughter, one space between words. Never raises."""
     text = unicodedata.normalize("NFC", safe(text[: limit * 2]))
-    text = _INVISIBLE.sub("", text).translate(_TABLE)[:limit].lower()
-    text = _LAUGH.sub(" ฮ่าฮ่า ", text)
+    text = _INVISIBLE.sub("", text)
+    if _IN_TABLE.search(text):
+        text = text.translate(_TABLE)
+    text = text[:limit].lower()
+    if "55" in text:
+        text = _LAUGH.sub(" ฮ่าฮ่า ", text)
     text = _REPEATED_MARK.sub(r"\1", _REPEATED.sub(r"\1", text))
     text = _SPELLING.sub(lambda m: _SPELLINGS[m[0]], text)
     return _SPACE.sub(" ", text).strip()
@@ -119,7 +124,8 @@ def normalise(text: str, limit: int = SCANNED) -> str:
 def words_apart(text: str) -> str:
     """A normalised text with each Latin word and number between spaces of its own, so that ` refund ` is found
     as a word and never inside one; Thai runs stand as they are, without their repeat signs."""
-    text = _REPEAT_SIGN.sub("", text)
+    if "ๆ" in text:
+        text = _REPEAT_SIGN.sub("", text)
     text = _WORD.sub(_apart, text)
     # A single space that was there before stays between Thai words only.
     return _LOOSE.sub("  ", text)

@@ -19,7 +19,7 @@ import yaml
 from ahocorasick_rs import AhoCorasick, MatchKind
 
 from processors.language import detect
-from processors.models import EventType
+from processors.models import EventType, Language
 from processors.normalise import SCANNED, normalise, words_apart
 from processors.rules.importance import Found, heard, score
 from processors.rules.patterns import Patterns
@@ -130,11 +130,13 @@ class Rules:
 
     def _classify(self, text: str) -> Verdict:
         plain = normalise(text)
-        hits = self.hits(text)
+        apart = words_apart(plain)
+        language = detect(text)
+        hits = self._hits_in(plain, apart, language)
         scores = scores_of(hits, plain)
-        marks = self.marks(text)
+        marks = self._marks_in(apart)
         found = Found(plain, marks, scores)
-        seen = signs(plain, detect(text), scores, marks)
+        seen = signs(plain, language, scores, marks)
         wording = default_wording()
         told = wording.tell(plain, seen)
         if own := bool(self._own) and self._decides(hits, scores):
@@ -161,8 +163,11 @@ class Rules:
 
     def marks(self, text: str) -> dict[str, int]:
         """What makes it important or not, by name, with how often it stands there."""
+        return self._marks_in(words_apart(normalise(text)))
+
+    def _marks_in(self, apart: str) -> dict[str, int]:
         marks: dict[str, int] = {}
-        for index, _, _ in self._markers.find_matches_as_indexes(_apart(normalise(text))):
+        for index, _, _ in self._markers.find_matches_as_indexes(apart):
             for mark in self._marks[index]:
                 marks[mark] = marks.get(mark, 0) + 1
         return marks
@@ -170,11 +175,14 @@ class Rules:
     def hits(self, text: str) -> dict[EventType, dict[str, float]]:
         """The phrases and patterns that fire, by type, with their weights."""
         plain = normalise(text)
+        return self._hits_in(plain, words_apart(plain), detect(text))
+
+    def _hits_in(self, plain: str, apart: str, language: Language | None) -> dict[EventType, dict[str, float]]:
         hits: dict[EventType, dict[str, float]] = {}
-        for index, _, _ in self._types.find_matches_as_indexes(_apart(plain)):
+        for index, _, _ in self._types.find_matches_as_indexes(apart):
             for hit in self._hits[index]:
                 hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
-        for script in _scripts(text, plain):
+        for script in _scripts(plain, language):
             for hit in self._patterns[script].matching(plain):
                 hits.setdefault(hit.event_type, {})[hit.name] = hit.weight
         return hits
@@ -197,13 +205,12 @@ def _sum(weights: Any) -> float:
     return float(first + _REPEATED * sum(rest))
 
 
-_apart = lru_cache(maxsize=16)(words_apart)  # a message is looked through twice
 _THAI = re.compile(r"[ก-๎]")
 _LATIN = re.compile("[a-z]")
 _QUESTION = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|เท่าไหร่|ยังไง|อะไร|เมื่อไหร่|ป่าว|รึยัง|หรือยัง")
 
 
-def _scripts(text: str, plain: str) -> Iterator[str]:
+def _scripts(plain: str, language: Language | None) -> Iterator[str]:
     """Whose patterns are worth trying."""
     latin = _LATIN.search(plain)
     if _THAI.search(plain):
@@ -212,7 +219,7 @@ def _scripts(text: str, plain: str) -> Iterator[str]:
             yield "en"
         return
     yield "en"
-    if latin and detect(text) == "mixed":
+    if latin and language == "mixed":
         yield "romanised"
 
 

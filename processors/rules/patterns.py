@@ -13,6 +13,7 @@ from ahocorasick_rs import AhoCorasick
 T = TypeVar("T")
 
 _SHORT = 2  # characters: shorter ones stand in every other text
+_DIGIT = re.compile(r"\d")
 _MANY = 60  # alternatives; a pattern with more is tried always
 
 
@@ -22,10 +23,11 @@ class Patterns(Generic[T]):
     def __init__(self, patterns: Sequence[tuple[re.Pattern[str], T]]) -> None:
         self._patterns = list(patterns)
         self._always = set()
+        self._with_digits = set()  # always, in texts with a digit
         by_needle: dict[str, list[int]] = {}
         for at, (pattern, _) in enumerate(self._patterns):
             if (found := needles(pattern.pattern)) is None:
-                self._always.add(at)
+                (self._with_digits if _needs_digit(parser.parse(pattern.pattern)) else self._always).add(at)
             for needle in found or ():
                 by_needle.setdefault(needle, []).append(at)
         words = sorted(by_needle)
@@ -35,6 +37,8 @@ class Patterns(Generic[T]):
     def matching(self, text: str) -> list[T]:
         """What the patterns that match the text lead to, in their order."""
         worth = set(self._always)
+        if self._with_digits and _DIGIT.search(text):
+            worth |= self._with_digits
         for index, _, _ in self._finder.find_matches_as_indexes(text, overlapping=True):
             worth.update(self._of[index])
         return [lead for pattern, lead in map(self._patterns.__getitem__, sorted(worth)) if pattern.search(text)]
@@ -70,6 +74,20 @@ def _of_item(kind: Any, value: Any) -> set[str] | None:
         if all(found) and sum(map(len, found)) <= _MANY:  # type: ignore[arg-type]
             return set().union(*found)  # type: ignore[arg-type]
     return None
+
+
+def _needs_digit(items: Any) -> bool:
+    return any(_is_digit(kind, value) for kind, value in items)
+
+
+def _is_digit(kind: Any, value: Any) -> bool:
+    if kind is kinds.SUBPATTERN:
+        return _needs_digit(value[3])
+    if kind in (kinds.MAX_REPEAT, kinds.MIN_REPEAT):
+        return bool(value[0] >= 1 and _needs_digit(value[2]))
+    if kind is kinds.BRANCH:
+        return all(map(_needs_digit, value[1]))
+    return kind is kinds.IN and value == [(kinds.CATEGORY, kinds.CATEGORY_DIGIT)]
 
 
 def _better(one: set[str] | None, other: set[str] | None) -> set[str] | None:

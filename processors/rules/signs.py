@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from processors.models import EventType, Language
+from processors.rules.patterns import Patterns
 
 TYPES = tuple(EventType)
 _ENOUGH = 12.0  # a rule score above says nothing more
@@ -28,7 +29,8 @@ _SEEN = {
     "exclaimed": r"!",
 }
 _NUMBERED = ("money", "phone", "number of an order")  # nothing of the kind without a digit
-_PATTERNS = [(re.compile(pattern), name not in _NUMBERED) for name, pattern in _SEEN.items()]
+_WORDS = Patterns([(re.compile(p), at) for at, (name, p) in enumerate(_SEEN.items()) if name not in _NUMBERED])
+_NUMBERS = Patterns([(re.compile(p), at) for at, (name, p) in enumerate(_SEEN.items()) if name in _NUMBERED])
 _DIGIT = re.compile(r"\d")
 _LONG_NUMBER = re.compile(r"\d{3}")
 
@@ -65,8 +67,13 @@ def signs(
 
 
 def _seen(plain: str) -> Sequence[float]:
-    digit = _DIGIT.search(plain)
-    return [_HALF if (digit or free) and pattern.search(plain) is not None else 0.0 for pattern, free in _PATTERNS]
+    seen = [0.0] * len(_SEEN)
+    for at in _WORDS.matching(plain):
+        seen[at] = _HALF
+    if _DIGIT.search(plain):
+        for at in _NUMBERS.matching(plain):
+            seen[at] = _HALF
+    return seen
 
 
 def _shape(plain: str, language: Language | None) -> Sequence[float]:

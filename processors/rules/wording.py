@@ -13,7 +13,6 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from operator import mul
 from pathlib import Path
 
 from ahocorasick_rs import AhoCorasick
@@ -116,9 +115,13 @@ class Wording:
     def tell(self, plain: str, signs: Sequence[float]) -> Told:
         found = self._found(plain)
         away, share = _OFFSET * len(found), weight(plain) / SCALE
-        times = [round(sign * _PARTS) for sign in signs]
-        total = sum(map(mul, times, self._signs))
-        also, part = _OFFSET * sum(times), 1 / (SCALE * _PARTS)
+        total = counted = 0
+        for sign, weights in zip(signs, self._signs, strict=True):
+            if sign:
+                times = round(sign * _PARTS)
+                total += times * weights
+                counted += times
+        also, part = _OFFSET * counted, 1 / (SCALE * _PARTS)
         scores = [
             (said - away) * share + (shown - also) * part
             for said, shown in zip(_unpack(sum(map(self._packed.__getitem__, found))), _unpack(total), strict=True)

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 KEPT_FOR = timedelta(days=35)
 SHOWN = 1000  # conversations that are looked through for what is new or waits
 TOKEN_FOR = 45  # seconds in which a reply token that the bot left over may be used by staff
-_TOGETHER = 0.03  # seconds in which what several turns did is gathered
+_TOGETHER = 0.2  # seconds in which what several turns did is gathered
 _TIDIED_EVERY = 500  # writes
 
 
@@ -115,11 +115,13 @@ class Board:
                 if self._forgotten is not None and await self._forgotten(ref, since):
                     continue
                 tenant, name = ref.tenant, keys.session(ref)
-                pipe.hset(_key(tenant), name, _encode(entry)).expire(_key(tenant), KEPT_FOR)
-                pipe.zadd(_key(tenant, "at"), {name: max(entry.heard, entry.told)}).expire(_key(tenant, "at"), KEPT_FOR)
+                pipe.hset(_key(tenant), name, _encode(entry))
+                pipe.zadd(_key(tenant, "at"), {name: max(entry.heard, entry.told)})
                 if unanswered and last.reply_token is not None and last.platform == "line":
                     token = _encode((last.reply_token, last.received_at))
                     pipe.set(_key(tenant, "token", name), token, ex=TOKEN_FOR)
+            for tenant in {ref.tenant for ref in some}:
+                pipe.expire(_key(tenant), KEPT_FOR).expire(_key(tenant, "at"), KEPT_FOR)
             try:
                 await pipe.execute()
                 self._written += len(some)

@@ -4,6 +4,7 @@ month, beside the month's quota as LINE tells it."""
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -40,7 +41,8 @@ class Month:
 
 
 class Ledger:
-    """Counting is best effort: a send never fails because of it. `recipients` tells how many people a push reaches."""
+    """Counting is best effort: a send never fails because of it. Pushes, which cost something, are written at once,
+    free replies with the heartbeat (`into`). `recipients` tells how many people a push reaches."""
 
     def __init__(
         self,
@@ -51,16 +53,25 @@ class Ledger:
         self._redis = client
         self._recipients = recipients
         self._clock = clock
+        self._free: Counter[str] = Counter()  # by key, not written yet
 
     async def sent(self, tenant: Tenant, target: Target, call: Call) -> None:
         """A call that the platform took."""
         if target.platform != "line" or call.method not in ("reply", "push"):
             return
+        key = self._key(tenant, target.channel)
         if call.method == "reply":
-            field, count = "free", 1
-        else:
-            field, count = "paid", await self._recipients(tenant, target) if self._recipients else 1
-        await self._write(self._key(tenant, target.channel), lambda pipe, key: pipe.hincrby(key, field, count))
+            self._free[key] += 1
+            return
+        count = await self._recipients(tenant, target) if self._recipients else 1
+        await self._write(key, lambda pipe, key: pipe.hincrby(key, "paid", count))
+
+    def into(self, pipe: Any) -> Callable[[], None]:
+        """Adds what was counted to a pipeline; what comes back counts it again, where that could not be sent."""
+        counts, self._free = self._free, Counter()
+        for key, count in counts.items():
+            pipe.hincrby(key, "free", count).expire(key, KEPT_FOR)
+        return lambda: self._free.update(counts)
 
     async def note_quota(self, tenant: Tenant, channel: str, limit: int | None, used: int) -> None:
         """What LINE says of the month."""

@@ -24,7 +24,7 @@ from processors.models import iso
 
 log = logging.getLogger(__name__)
 
-TOGETHER = 0.03  # seconds in which what happens in one tenant is gathered
+TOGETHER = 0.1  # seconds in which what happens in one tenant is gathered
 WAITING = 1000  # events that wait for Redis; beyond that the oldest are not told
 KINDS = ("message", "event", "memory", "takeover")
 

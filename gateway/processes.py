@@ -25,7 +25,7 @@ import uvicorn
 
 from config.settings import Settings
 from config.tenants import Tenants
-from gateway import app, front_door, logs
+from gateway import app, front_door, heap, logs
 from gateway.cli import Failed, in_loop
 from gateway.http_limits import GuardedHttp
 from gateway.redis_server import EmbeddedRedis
@@ -230,7 +230,7 @@ def serve_alone(host: str, port: int) -> int:
         async def main() -> int:
             stop = _stop_on_signals()
             tenants = _tenants(settings)
-            watching = [tenants.watch(stop)] + ([server.supervise(stop)] if server else [])
+            watching = [tenants.watch(stop), heap.settle()] + ([server.supervise(stop)] if server else [])
             async with front_door.door(settings, tenants, url, key, spans=spans) as door, _beside(*watching):
                 return await serve(
                     door, host, port, stop, lambda bound: log.info("serving on http://%s:%d", host, bound)
@@ -245,7 +245,7 @@ def work_alone(concurrency: int, parent: int | None) -> int:
         async def main() -> int:
             stop = _stop_on_signals()
             tenants = _tenants(settings)
-            watching = [tenants.watch(stop)]
+            watching = [tenants.watch(stop), heap.settle()]
             if server:
                 watching.append(server.supervise(stop))
             if parent:
@@ -289,7 +289,7 @@ def run_all(host: str, port: int, workers: int) -> int:
             workers_stop, redis_stop = asyncio.Event(), asyncio.Event()
             tenants = _tenants(settings)
             crew = asyncio.gather(*(_keep_worker(url, workers_stop) for _ in range(workers)))
-            watching = [tenants.watch(stop), _clean_up(settings, tenants, url, stop)]
+            watching = [tenants.watch(stop), heap.settle(), _clean_up(settings, tenants, url, stop)]
             if server:
                 watching.append(server.supervise(redis_stop))
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gateway import heap
 from gateway.cli.common import EXAMPLE, guarded, in_loop, read_settings
 
 
@@ -14,6 +15,7 @@ from gateway.cli.common import EXAMPLE, guarded, in_loop, read_settings
 @guarded
 def run(host: str, port: int, workers: int) -> None:
     """Everything in one process tree: embedded Redis (if REDIS_URL is unset), HTTP, workers, clean-up."""
+    heap.loading()
     from gateway.processes import run_all
 
     raise SystemExit(run_all(host, port, workers))
@@ -25,6 +27,7 @@ def run(host: str, port: int, workers: int) -> None:
 @guarded
 def serve(host: str, port: int) -> None:
     """The HTTP side alone; any number may run over one Redis."""
+    heap.loading()
     from gateway.processes import serve_alone
 
     raise SystemExit(serve_alone(host, port))
@@ -38,6 +41,7 @@ def serve(host: str, port: int) -> None:
 @guarded
 def worker(concurrency: int, parent: int | None) -> None:
     """A worker alone; any number may run over one Redis."""
+    heap.loading()
     from gateway.processes import work_alone
 
     raise SystemExit(work_alone(concurrency, parent))

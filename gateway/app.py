@@ -144,7 +144,7 @@ async def work(
         async def alive() -> None:
             pipe: Any = client.pipeline(transaction=False)
             pipe.zadd(ALIVE, {name: time.time()}).zremrangebyscore(ALIVE, 0, time.time() - 3600).expire(ALIVE, 3600)
-            uncounted = spending.into(pipe), tally.into(pipe), timings.into(pipe)
+            uncounted = spending.into(pipe), tally.into(pipe), timings.into(pipe), ledger.into(pipe)
             try:
                 await pipe.execute()
             except RedisError:  # the heartbeat itself says when Redis is away

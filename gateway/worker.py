@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import time
 import traceback
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
@@ -176,9 +177,11 @@ class Worker:
     async def _keep_pace(self) -> None:
         now = asyncio.get_running_loop().time
         while True:
-            due = now() + self._space.every
+            began, worked = now(), time.thread_time()
             await asyncio.sleep(self._space.every)
-            self._space.looked(now() - due, len(self._active))
+            took = now() - began
+            busy = (time.thread_time() - worked) / took if took else 0.0
+            self._space.looked(took - self._space.every, len(self._active), busy)
             self._room.set()
 
     async def _drain(self) -> None:

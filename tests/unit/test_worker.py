@@ -11,7 +11,7 @@ import pytest
 from gateway.inbox.base import Claim, Policy
 from gateway.inbox.in_process import InProcessInbox, State
 from gateway.messages import InboundMessage
-from gateway.room import FIRST, Room
+from gateway.room import FIRST, LEAST, Room
 from gateway.worker import Worker
 
 
@@ -89,23 +89,36 @@ def test_the_room_shrinks_while_the_loop_is_late_and_grows_while_all_of_it_is_us
     room = Room(64, 10.0)
     assert room.size == FIRST
     for _ in range(20):
-        room.looked(0.0, room.size)
+        room.looked(0.0, room.size, 0.3)
     assert room.size == 64
-    room.looked(0.1, 10)
+    room.looked(0.1, 10, 0.3)
     assert room.size == 64
-    room.looked(0.2, 64)  # slow, but in no danger
+    room.looked(0.2, 64, 0.3)  # slow, but in no danger
     assert room.size == 48
     for _ in range(20):
-        room.looked(0.2, room.size)
-    assert room.size == FIRST
+        room.looked(0.2, room.size, 0.3)
+    assert room.size == LEAST
     for _ in range(20):
-        room.looked(0.0, room.size)
-    room.looked(3.0, 64)
+        room.looked(0.0, room.size, 0.3)
+    room.looked(3.0, 64, 0.3)
     assert room.size == 32
     for _ in range(10):
-        room.looked(3.0, room.size)
+        room.looked(3.0, room.size, 0.3)
     assert room.size == 1
-    room.looked(0.0, 0)  # nothing to do is no proof of strength
+    room.looked(0.0, 0, 0.3)  # nothing to do is no proof of strength
     assert room.size == 1
-    room.looked(0.0, 1)
+    room.looked(0.0, 1, 0.3)
     assert room.size == 2
+
+
+def test_a_worker_whose_core_is_full_leaves_what_it_can_not_speed_up_to_be_claimed_in_turn() -> None:
+    room = Room(64, 10.0)
+    for _ in range(20):
+        room.looked(0.0, room.size, 0.3)  # what is in hand waits for the model
+    assert room.size == 64
+    for _ in range(20):
+        room.looked(0.01, room.size, 0.99)
+    assert room.size == LEAST
+    few = Room(2, 10.0)
+    few.looked(0.01, 2, 0.99)
+    assert few.size == 2

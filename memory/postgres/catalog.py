@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -16,26 +16,32 @@ from memory.facts import Fact, attributes
 from memory.index import rows, schema
 from memory.listing import Counts, Kind, Listed, Place, Wanted
 from memory.long_term import document
-from memory.postgres import finding, queries, records
+from memory.postgres import finding, queries, records, tallies
 from memory.postgres.database import Connection
+from memory.postgres.filling import Filling
 from memory.postgres.finding import Found
 from memory.postgres.store import PostgresLongTerm
-from memory.recall.sought import BEST, Sought
+from memory.recall.sought import BEST
+
+T = TypeVar("T")
 
 _LISTS = 500  # whose totals are kept in mind for their later pages
 
 
 class PostgresCatalog:
-    """`tidy` hears whose records were purged: what else comes from them goes too. Nothing has to be caught up with."""
+    """A search waits up to `patience` seconds until what is searched has caught up; after that it is answered from what
+    is there. `tidy` hears whose records were purged: what else comes from them goes too."""
 
     def __init__(
         self, longterm: PostgresLongTerm, *, tidy: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC), patience: float = 5.0,
     ) -> None:  # fmt: skip
         self._longterm = longterm
         self._database = longterm.database
+        self._filling = Filling(self._database)
         self._tidy = tidy
         self._clock = clock
+        self._patience = patience
         self._totals: dict[tuple[str, Kind, Wanted], int] = {}  # as first pages told it
 
     async def page(
@@ -49,55 +55,95 @@ class PostgresCatalog:
         queries.page(
             tenant, kind, wanted, sort, 0, None
         )  # one that there is not is a mistake, also where nothing is found
-        places = await self._places(tenant, kind, wanted)
-        with _faults():
-            async with self._database.tenant(tenant, reading=True) as db:
-                asked = queries.page(tenant, kind, wanted, sort, limit + 1, after, places)
-                found = await (await db.execute(*asked)).fetchall()
-                shown, total = found[:limit], len(found)
-                known = self._totals.get((tenant, kind, wanted))
-                if after is not None and known is not None:  # counting costs more, the more there is: once a list
-                    total = known
-                elif after is not None or total > limit:  # else these are all
-                    counted = await db.execute(*queries.total(tenant, kind, wanted, places))
-                    (total,) = (await counted.fetchone()) or (0,)
-                told = await self._told(db, tenant, kind, shown)
-        last = (float(shown[-1][0]), shown[-1][1], shown[-1][2]) if len(found) > limit else None
-        if after is None and last is not None:
+
+        async def look(db: Connection, places: queries.Places | None) -> Listed:
+            asked = queries.page(tenant, kind, wanted, sort, limit + 1, after, places)
+            found = await (await db.execute(*asked)).fetchall()
+            shown, total = found[:limit], len(found)
+            known = self._totals.get((tenant, kind, wanted))
+            if after is not None and known is not None:  # as the first page told it: once a list
+                total = known
+            elif after is not None or total > limit:  # else these are all
+                total = await self._total(db, tenant, kind, wanted, places)
+            last = (float(shown[-1][0]), shown[-1][1], shown[-1][2]) if len(found) > limit else None
+            return Listed(await self._told(db, tenant, kind, shown), total, last, sort)
+
+        listed = await self._look(tenant, kind, wanted, look)
+        if after is None and listed.last is not None:
             if len(self._totals) >= _LISTS:
                 self._totals.clear()
-            self._totals[tenant, kind, wanted] = total
-        return Listed(told, total, last, sort)
+            self._totals[tenant, kind, wanted] = listed.total
+        return listed
 
     async def _best(
         self, tenant: str, kind: Kind, wanted: Wanted, order: str, limit: int, after: Place | None
     ) -> Listed:
-        found = await self._found(tenant, kind, wanted, order)
-        rest = [
-            one for one in found.ranked if after is None or (-one.score, one.user, one.id) > (-after[0], *after[1:])
-        ]
-        shown = rest[:limit]
-        places = [one.user for one in shown], [one.id for one in shown]
+        async def look(db: Connection) -> Listed:
+            found = await self._found(db, tenant, kind, wanted, order)
+            rest = [
+                one for one in found.ranked if after is None or (-one.score, one.user, one.id) > (-after[0], *after[1:])
+            ]
+            shown = rest[:limit]
+            places = [one.user for one in shown], [one.id for one in shown]
+            asked = queries.page(tenant, kind, wanted, None, limit, None, places)
+            rows = {row[1:3]: row for row in await (await db.execute(*asked)).fetchall()}
+            told = await self._told(db, tenant, kind, [rows[one.user, one.id] for one in shown])
+            last = (shown[-1].score, shown[-1].user, shown[-1].id) if len(rest) > limit else None
+            return Listed(told, len(found.ranked), last, str(found.order))
+
+        return await self._searched(tenant, look)
+
+    async def _found(self, db: Connection, tenant: str, kind: Kind, wanted: Wanted, order: str = "") -> Found:
+        total = tallies.of(await tallies.taken(db, tenant), kind, Wanted(superseded=True)).total
+        today = int(self._clock().timestamp() // 86400)
+        return await finding.find(db, tenant, kind, wanted, total, today, order)
+
+    async def _look(
+        self, tenant: str, kind: Kind, wanted: Wanted, look: Callable[[Connection, queries.Places | None], Awaitable[T]]
+    ) -> T:
+        """`look` is given the places of what is looked for, if something is."""
+
+        async def within(db: Connection) -> T:
+            return await look(db, (await self._found(db, tenant, kind, wanted)).places if wanted.q else None)
+
+        if wanted.q:
+            return await self._searched(tenant, within)
         with _faults():
             async with self._database.tenant(tenant, reading=True) as db:
-                asked = queries.page(tenant, kind, wanted, None, limit, None, places)
-                rows = {row[1:3]: row for row in await (await db.execute(*asked)).fetchall()}
-                mine = [rows[one.user, one.id] for one in shown if (one.user, one.id) in rows]  # some may be gone since
-                told = await self._told(db, tenant, kind, mine)
-        last = (shown[-1].score, shown[-1].user, shown[-1].id) if len(rest) > limit else None
-        return Listed(told, len(found.ranked), last, str(found.order))
+                return await within(db)
 
-    async def _found(self, tenant: str, kind: Kind, wanted: Wanted, order: str = "") -> Found:
-        sought, today = Sought.of(wanted.q), int(self._clock().timestamp() // 86400)
-        with _faults():
-            async with self._database.tenant(tenant, reading=True) as db:
-                every = await db.execute(*queries.total(tenant, kind, replace(wanted, q="")))
-                rows = await (await db.execute(*finding.query(tenant, kind, wanted, sought))).fetchall()
-                (total,) = await every.fetchone() or (0,)
-        return await asyncio.to_thread(finding.found, rows, total, sought, today, order)
+    async def _searched(self, tenant: str, look: Callable[[Connection], Awaitable[T]]) -> T:
+        deadline = time.monotonic() + self._patience
+        while True:
+            with _faults():
+                async with self._database.tenant(tenant, reading=True) as db:
+                    current, whole = await self._filling.current(db, tenant)
+                    late = time.monotonic() >= deadline
+                    if current or (late and whole):
+                        return await look(db)
+            if late:
+                raise CatalogUnavailable("the lists of this tenant are being made: ask again in a moment")
+            work = self._filling.begin(tenant, searched=True)
+            await asyncio.wait({work}, timeout=max(0.0, deadline - time.monotonic()))
 
-    async def _places(self, tenant: str, kind: Kind, wanted: Wanted) -> queries.Places | None:
-        return (await self._found(tenant, kind, wanted)).places if wanted.q else None
+    async def _total(
+        self, db: Connection, tenant: str, kind: Kind, wanted: Wanted, places: queries.Places | None
+    ) -> int:
+        known = await self._tallies(db, tenant, kind, wanted)
+        if known is not None:
+            return tallies.of(known, kind, wanted).total
+        counted = await db.execute(*queries.total(tenant, kind, wanted, places))
+        (number,) = await counted.fetchone() or (0,)
+        return int(number)
+
+    async def _tallies(self, db: Connection, tenant: str, kind: Kind, wanted: Wanted) -> tallies.Tallies | None:
+        """None where the rows have to be counted."""
+        if not tallies.tell(kind, wanted):
+            return None
+        known = await tallies.read(db, tenant)
+        if known is None:
+            self._filling.begin(tenant, searched=False)
+        return known
 
     async def _told(self, db: Connection, tenant: str, kind: Kind, shown: Sequence[Any]) -> list[dict[str, Any]]:
         """Rows of `queries.page` as they are listed."""
@@ -114,21 +160,29 @@ class PostgresCatalog:
         ]
 
     async def counts(self, tenant: str, kind: Kind, wanted: Wanted) -> Counts:
-        found = await self._places(tenant, kind, wanted)
-        total, by = 0, {name: dict[str, int]() for name in schema.OF[kind].counted}
-        for *names, number in await self._ask(tenant, queries.counts(tenant, kind, wanted, found)):
-            total += number
-            for column, name in zip(by, names, strict=True):
-                by[column][name] = by[column].get(name, 0) + number
-        return Counts(total, by)
+        async def look(db: Connection, places: queries.Places | None) -> Counts:
+            known = await self._tallies(db, tenant, kind, wanted)
+            if known is not None:
+                return tallies.of(known, kind, wanted)
+            total, by = 0, {name: dict[str, int]() for name in schema.OF[kind].counted}
+            counted = await db.execute(*queries.counts(tenant, kind, wanted, places))
+            for *names, number in await counted.fetchall():
+                total += number
+                for column, name in zip(by, names, strict=True):
+                    by[column][name] = by[column].get(name, 0) + number
+            return Counts(total, by)
+
+        return await self._look(tenant, kind, wanted, look)
 
     async def per_day(self, tenant: str, wanted: Wanted, zone: tzinfo) -> dict[date, int]:
-        days: dict[date, int] = {}
-        found = await self._places(tenant, "events", wanted)
-        for slot, number in await self._ask(tenant, queries.per_slot(tenant, wanted, found)):
-            day = datetime.fromtimestamp(slot * schema.SLOT / 1000, UTC).astimezone(zone).date()
-            days[day] = days.get(day, 0) + number
-        return dict(sorted(days.items()))
+        async def look(db: Connection, places: queries.Places | None) -> dict[date, int]:
+            days: dict[date, int] = {}
+            for slot, number in await (await db.execute(*queries.per_slot(tenant, wanted, places))).fetchall():
+                day = datetime.fromtimestamp(slot * schema.SLOT / 1000, UTC).astimezone(zone).date()
+                days[day] = days.get(day, 0) + number
+            return dict(sorted(days.items()))
+
+        return await self._look(tenant, "events", wanted, look)
 
     async def whose(self, tenant: str, kind: Kind, record_id: str) -> list[str]:
         found = await self._ask(tenant, queries.whose(tenant, kind, record_id))
@@ -145,17 +199,20 @@ class PostgresCatalog:
         }
 
     async def purge(self, tenant: str, users: Collection[str] = ()) -> None:
+        with _faults():
+            await self._filling.purge(tenant, [queries.key(user) for user in users])
         if self._tidy is not None:
             await self._tidy(tenant, users)
 
     async def refresh(
         self, tenant: str, *, anew: bool = False, progress: Callable[[int, int], None] | None = None
     ) -> int:
-        """With `anew` what the lists are found and sorted by is made anew from the records; else there is nothing to
-        do. `progress` is told from this thread."""
-        if not anew:
-            return 0
+        """With `anew` what the lists are found and sorted by is made anew from the records as well. `progress` is told
+        from this thread."""
         with _faults():
+            if not anew:
+                return await self._filling.refresh(tenant)
+            await self._filling.empty(tenant)
             users = list(await self._longterm.everybody(tenant))
             await self._longterm.relist(tenant, "")
             done = 0
@@ -163,12 +220,14 @@ class PostgresCatalog:
                 if progress:
                     progress(at, len(users))
                 done += await self._longterm.relist(tenant, user)
+            await self._filling.refresh(tenant)
             if progress:
                 progress(len(users), len(users))
         return done
 
     async def close(self) -> None:
         """The store closes the connections."""
+        await self._filling.close()
 
     async def _ask(self, tenant: str, query: queries.Query) -> Sequence[Any]:
         with _faults():

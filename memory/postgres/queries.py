@@ -100,9 +100,9 @@ def conditions(tenant: str, kind: Kind, wanted: Wanted, found: Places | None = N
     if "current" in table.columns:
         where.append("current IN (0, 1)" if wanted.superseded else "current = 1")
     if wanted.user is not None:
-        holds("user_id = %s", _key(wanted.user))
+        holds("user_id = %s", key(wanted.user))
     if wanted.users:
-        holds("user_id = ANY(%s)", [_key(one) for one in wanted.users])
+        holds("user_id = ANY(%s)", [key(one) for one in wanted.users])
     among("type", wanted.types)
     among("priority", wanted.priorities)
     among("scope", wanted.scopes)
@@ -132,7 +132,7 @@ def rows_of(kind: Kind, where: list[str]) -> str:
     return f"chat_chat.{'people' if kind == 'users' else kind} WHERE {' AND '.join(where)}"
 
 
-def _key(user: str) -> str:
+def key(user: str) -> str:
     return keys.escape(user) if user else ""
 
 

@@ -55,10 +55,10 @@ class Sought:
             max(1, round(10 * math.log(1 + max(0.0, total - count + 0.5) / (count + 0.5)))) * _letters(term)
             for term, count in zip(self.all, having, strict=True)
         ]
-        telling = [total < _LARGE or count < _COMMON * total for count in having]
-        if not any(tells and count for tells, count in zip(telling, having, strict=True)):
+        telling = [tells(count, total) for count in having]
+        if not any(tell and count for tell, count in zip(telling, having, strict=True)):
             return tuple(rare)
-        return tuple(w * tells for w, tells in zip(rare, telling, strict=True))
+        return tuple(w * tell for w, tell in zip(rare, telling, strict=True))
 
     def share(self, weights: Sequence[int], held: int) -> float:
         """What part of the question stands in a record. `held` has a bit for each place in `all` whose term it has, and
@@ -90,6 +90,11 @@ class Order:
             return None
         weights = tuple(int(one) for one in found[3].split(",") if one)
         return cls(int(found[1]), int(found[2]), weights) if len(weights) == len(sought.all) else None
+
+
+def tells(having: int, total: int) -> bool:
+    """Whether what so many records of a list have tells them apart."""
+    return total < _LARGE or having < _COMMON * total
 
 
 def least(sought: Sought, best: float) -> int:

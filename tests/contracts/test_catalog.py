@@ -159,6 +159,10 @@ class Contract:
         await manager.remember(TENANT, ANN, key="x", value=1, text=text)
         assert bool(await listed(manager.catalog, wanted=Wanted(q=q))) is found
 
+    async def test_a_latin_word_is_found_with_a_slip_of_the_finger(self, manager: MemoryManager) -> None:
+        await manager.remember(TENANT, ANN, key="x", value=1, text="He likes cappuccino")
+        assert await listed(manager.catalog, wanted=Wanted(q="capuccino")) == ["x"]
+
     async def test_of_everybody_the_newest_event_that_is_wanted_is_told(self, manager: MemoryManager) -> None:
         await manager.longterm.save_events(TENANT, ANN, [event(1), event(3), event(2, "COMPLAINT")])
         await manager.longterm.save_events(TENANT, BEE, [event(4)])
@@ -437,10 +441,6 @@ class TestSqlite(Contract):
         assert [one["event_id"] for one in page.records] == ["e2", "e1"]
         assert asked == [(TENANT, "lost")]
         await manager.close()
-
-    async def test_a_latin_word_is_found_with_a_slip_of_the_finger(self, manager: MemoryManager) -> None:
-        await manager.remember(TENANT, ANN, key="x", value=1, text="He likes cappuccino")
-        assert await listed(manager.catalog, wanted=Wanted(q="capuccino")) == ["x"]
 
     async def test_terms_that_nobody_has_any_more_are_not_kept(self, manager: MemoryManager, tmp_path: Path) -> None:
         await manager.remember(TENANT, ANN, key="a", value="rhubarb")

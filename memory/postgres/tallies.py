@@ -1,0 +1,172 @@
+"""How many records of each sort a tenant has, known without counting them: sums over everybody, and what each person
+adds to them. Filled by who asks, in the transactions of `filling.py`; what changed since is added while it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import orjson
+
+from memory.index import schema
+from memory.listing import Counts, Kind, Wanted
+from memory.postgres.database import Connection
+from memory.postgres.records import clean
+
+Tallies = dict[str, int]  # by facet: a kind and, as a JSON array, its values in the columns of FACETS
+
+FACETS: dict[Kind, tuple[str, ...]] = {
+    "facts": ("current", "type", "priority", "scope"),
+    "episodes": ("outcome",),
+    "events": ("type",),
+    "procedures": ("type",),
+    "users": (),
+}
+FEW = 50  # persons whose changes are counted by whoever asks
+BATCH = 1000  # persons of one step
+
+_OF_THEM = " UNION ALL ".join(
+    f"SELECT b.user_id, '{kind}' || f.facet AS facet, f.n FROM behind AS b CROSS JOIN LATERAL ("
+    f"SELECT jsonb_build_array({', '.join(columns)})::text AS facet, COUNT(*) AS n FROM chat_chat.{kind}"
+    f" WHERE tenant = %(tenant)s AND user_id = b.user_id AND listed GROUP BY 1) AS f"
+    for kind, columns in FACETS.items()
+    if kind != "users"
+)
+_SOME = "SELECT user_id, version FROM chat_chat.people WHERE tenant = %(tenant)s AND tallied <> version LIMIT %(most)s"
+_THESE = "SELECT user_id, version FROM chat_chat.people WHERE tenant = %(tenant)s AND user_id = ANY(%(users)s)"
+_LOCK = """
+SELECT user_id FROM chat_chat.people WHERE tenant = %s AND tallied <> version ORDER BY user_id LIMIT %s
+FOR NO KEY UPDATE
+"""
+_CHANGES = f"""
+now AS MATERIALIZED ({_OF_THEM} UNION ALL SELECT user_id, 'users[]', 1 FROM behind WHERE user_id <> ''),
+was AS (
+    SELECT facet, number::bigint AS n FROM behind AS b
+    CROSS JOIN LATERAL (SELECT tally FROM chat_chat.taken WHERE tenant = %(tenant)s AND user_id = b.user_id) AS t
+    CROSS JOIN LATERAL jsonb_each_text(t.tally) AS one (facet, number)),
+change AS (
+    SELECT facet, SUM(n)::bigint AS n FROM (SELECT facet, n FROM now UNION ALL SELECT facet, -n FROM was) AS them
+    GROUP BY facet HAVING SUM(n) <> 0)
+"""
+_READ = f"""
+WITH behind AS MATERIALIZED ({_SOME}), {_CHANGES}
+SELECT facet, SUM(n)::bigint FROM (
+    SELECT facet, number AS n FROM chat_chat.tallies WHERE tenant = %(tenant)s UNION ALL SELECT facet, n FROM change
+) AS them GROUP BY facet
+"""
+_ADD = """
+INSERT INTO chat_chat.tallies SELECT %(tenant)s, facet, n FROM change
+ON CONFLICT (tenant, facet) DO UPDATE SET number = tallies.number + EXCLUDED.number
+"""
+_TAKE = f"""
+WITH behind AS MATERIALIZED ({_THESE}), {_CHANGES},
+added AS ({_ADD}),
+took AS (
+    INSERT INTO chat_chat.taken (tenant, user_id, tally)
+    SELECT %(tenant)s, b.user_id, coalesce(jsonb_object_agg(facet, n) FILTER (WHERE facet IS NOT NULL), '{{}}')
+    FROM behind AS b LEFT JOIN now USING (user_id) GROUP BY b.user_id
+    ON CONFLICT (tenant, user_id) DO UPDATE SET tally = EXCLUDED.tally, searched = false)
+UPDATE chat_chat.people AS p SET tallied = b.version FROM behind AS b
+WHERE p.tenant = %(tenant)s AND p.user_id = b.user_id
+"""
+_DROP = f"""
+WITH gone AS (
+    DELETE FROM chat_chat.taken AS t WHERE tenant = %(tenant)s AND user_id = ANY(%(users)s)
+    AND NOT EXISTS (SELECT FROM chat_chat.people AS p WHERE p.tenant = t.tenant AND p.user_id = t.user_id)
+    RETURNING tally),
+change AS (
+    SELECT facet, -SUM(number::bigint)::bigint AS n FROM gone, jsonb_each_text(tally) AS one (facet, number)
+    GROUP BY facet)
+{_ADD}
+"""
+_NONE = "DELETE FROM chat_chat.tallies WHERE tenant = %s AND number = 0"
+
+
+async def behind(db: Connection, tenant: str, most: int) -> int:
+    """How many persons changed since they were taken; beyond `most` nobody counts on."""
+    found = await db.execute(
+        "SELECT COUNT(*) FROM (SELECT FROM chat_chat.people WHERE tenant = %s AND tallied <> version LIMIT %s) AS one",
+        [tenant, most],
+    )
+    (number,) = await found.fetchone() or (0,)
+    return int(number)
+
+
+async def read(db: Connection, tenant: str) -> Tallies | None:
+    """As the rows are at this moment; None where more than a few persons are behind."""
+    late = await behind(db, tenant, FEW + 1)
+    if late > FEW:
+        return None
+    if not late:
+        return await taken(db, tenant)
+    found = await db.execute(_READ.encode(), {"tenant": tenant, "most": FEW})
+    return dict(await found.fetchall())
+
+
+async def taken(db: Connection, tenant: str) -> Tallies:
+    """Of everybody as they were taken."""
+    found = await db.execute("SELECT facet, number FROM chat_chat.tallies WHERE tenant = %s", [tenant])
+    return dict(await found.fetchall())
+
+
+async def take(db: Connection, tenant: str) -> int:
+    """Takes some of those who changed, under the lock of the tenant's catalog, and theirs; how many, BATCH where there
+    may be more. Locked before they are read, in the order in which others lock several."""
+    found = await db.execute(_LOCK, [tenant, BATCH])
+    users = [name for (name,) in await found.fetchall()]
+    if users:
+        await db.execute(_TAKE.encode(), {"tenant": tenant, "users": users})
+        await db.execute(_NONE, [tenant])
+    return len(users)
+
+
+async def drop(db: Connection, tenant: str, users: Collection[str]) -> None:
+    """Those of these, by their keys, of whom nothing is kept any more; under the same lock."""
+    await db.execute(_DROP.encode(), {"tenant": tenant, "users": list(users)})
+    await db.execute(_NONE, [tenant])
+
+
+def tell(kind: Kind, wanted: Wanted) -> bool:
+    """Whether the tallies know how many are wanted."""
+    columns = schema.OF[kind].columns
+    return not (
+        wanted.q
+        or wanted.user is not None
+        or wanted.users
+        or (wanted.agent is not None and "agent" in columns)
+        or (wanted.importance is not None and "importance" in columns)
+        or (wanted.confidence is not None and "confidence" in columns)
+        or wanted.since is not None
+        or wanted.until is not None
+    )
+
+
+def of(tallies: Tallies, kind: Kind, wanted: Wanted) -> Counts:
+    """Only where they `tell`."""
+    total, by = 0, {name: dict[str, int]() for name in schema.OF[kind].counted}
+    for values, number in _wanted(tallies, kind, wanted):
+        total += number
+        for name, counts in by.items():
+            counts[values[name]] = counts.get(values[name], 0) + number
+    return Counts(total, by)
+
+
+def _wanted(tallies: Tallies, kind: Kind, wanted: Wanted) -> Iterator[tuple[dict[str, Any], int]]:
+    among = {
+        name: {clean(one) for one in allowed}
+        for name, allowed in (
+            ("type", wanted.types),
+            ("priority", wanted.priorities),
+            ("scope", wanted.scopes),
+            ("outcome", wanted.outcomes),
+        )
+        if allowed
+    }
+    for facet, number in tallies.items():
+        if not number or not facet.startswith(f"{kind}["):
+            continue
+        values = dict(zip(FACETS[kind], orjson.loads(facet[len(kind) :]), strict=True))
+        if (values.get("current", 1) or wanted.superseded) and all(
+            values[name] in allowed for name, allowed in among.items() if name in values
+        ):
+            yield values, number

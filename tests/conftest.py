@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import subprocess
 import tempfile
@@ -115,6 +116,13 @@ def no_key_stays_for_ever(request: pytest.FixtureRequest) -> Iterator[None]:
 def the_rules_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests see the same answers with and without the extra `local`; those of the classifier ask for it themselves."""
     monkeypatch.setattr("processors.local.shared", lambda: None)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays for the whole run: it is not gone through again for each of the houses that are built."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(5000)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

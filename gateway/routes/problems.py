@@ -30,6 +30,9 @@ class Problem(BaseModel):
     detail: str
 
 
+_SCHEMA = Problem.model_json_schema()
+
+
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """What OpenAPI says of a route's errors."""
     return {
@@ -37,7 +40,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "description": HTTPStatus(status).phrase,
             "content": {
                 "application/problem+json": {
-                    "schema": Problem.model_json_schema(),
+                    "schema": dict(_SCHEMA),
                     "example": {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
                     | {"detail": "What was wrong, and what to do about it"},
                 }

@@ -12,7 +12,6 @@ from typing import Any
 import aiohttp
 import pytest
 import requests
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 
 from tests.acceptance.test_openapi import CHECKS
@@ -57,6 +56,8 @@ async def whatever(folder: Path, url: str, schema: dict[str, Any], token: str) -
 
 def endless(schema: dict[str, Any], path: str, url: str, token: str) -> set[int]:
     """Each answer is read to its first byte; the statuses that came."""
+    import schemathesis  # seconds of loading: no other test's worker needs it
+
     statuses: set[int] = set()
     described = {**schema, "paths": {path: own(schema["paths"][path])}}
     known = described["paths"][path]["get"]["responses"]

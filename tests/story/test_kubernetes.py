@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import kubernetes_validate
 import yaml
 
 from config.settings import _SECRET, Settings
@@ -32,6 +31,8 @@ def pods() -> Iterator[dict[str, Any]]:
 
 
 def test_each_is_what_a_cluster_takes() -> None:
+    import kubernetes_validate  # seconds of loading: no other test's worker needs it
+
     for one in resources():
         if one["kind"] != "Kustomization":
             kubernetes_validate.validate(one, "1.30", strict=True)

@@ -124,9 +124,9 @@ def configure(folder: Path, tenants: int = shop_talk.TENANTS) -> None:
         (place / f"shop-{n}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
 
 
-async def open_house(folder: Path, stack: AsyncExitStack) -> House:
+async def open_house(folder: Path, stack: AsyncExitStack, tenants: int = shop_talk.TENANTS) -> House:
     """With the embedded server and the stand-in running, and no process yet."""
-    configure(folder)
+    configure(folder, tenants)
     standin = StandIn()
     await standin.start()
     stack.callback(standin.close)
@@ -139,9 +139,9 @@ async def open_house(folder: Path, stack: AsyncExitStack) -> House:
     return House(folder, standin, url, pid, client, stack)
 
 
-def ref_of(platform: str, user: int) -> ConversationRef:
+def ref_of(platform: str, user: int, tenants: int = shop_talk.TENANTS) -> ConversationRef:
     name = f"line:{shop_talk.line_user(user)}" if platform == "line" else f"telegram:{shop_talk.telegram_user(user)}"
-    return ConversationRef(f"shop-{shop_talk.tenant_of(user)}", name)
+    return ConversationRef(f"shop-{user % tenants}", name)
 
 
 def full_session(ref: ConversationRef, unread: int = 0) -> Any:
@@ -161,7 +161,7 @@ def full_session(ref: ConversationRef, unread: int = 0) -> Any:
     return append(session, said, max_messages=FULL, now=now, ttl=TTL)
 
 
-async def seed(house: House) -> None:
+async def seed(house: House, tenants: int = shop_talk.TENANTS) -> None:
     """The known users' histories, in the product's sessions and in the bots' lists. The product has read some of each
     as it would have while they were said, and has asked for the users' names."""
     sessions = RedisSessions(house.client)
@@ -172,7 +172,7 @@ async def seed(house: House) -> None:
     ids: dict[str, Callable[[int], object]] = {"line": shop_talk.line_user, "telegram": shop_talk.telegram_user}
     for platform, key in ids.items():
         for user in range(KNOWN):
-            ref = ref_of(platform, user)
+            ref = ref_of(platform, user, tenants)
             await sessions.delete(ref)
             await sessions.save(ref, full_session(ref, user % READ_EVERY), TTL)
             await house.client.set(keys.shared("name", ref.tenant, ref.user), 1, ex=TTL)

@@ -37,10 +37,6 @@ def history(length: int) -> list[tuple[str, str]]:
     return [("bot", ANSWERED) if n % 2 else ("user", SAID[n // 2 % len(SAID)]) for n in range(length)]
 
 
-def tenant_of(user: int) -> int:
-    return user % TENANTS
-
-
 def line_secret(tenant: int) -> str:
     return f"benchmark-line-secret-{tenant}"
 

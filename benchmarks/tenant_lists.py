@@ -18,6 +18,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memory import MemoryConfig, MemoryManager, facts, keys
+from memory.keys import ConversationRef
 from memory.listing import Wanted
 from memory.long_term.document import dump, plain
 from memory.person import new as new_person
@@ -30,11 +31,17 @@ SAID = ("ราคาสินค้านี้เท่าไหร่คร�
 LIKES = ("กาแฟเย็น", "ชาเขียว", "iced latte", "quiet corner", "โต๊ะริมหน้าต่าง")
 
 
-def write(base: Path, users: int, events: int, known: int) -> None:
+def customer(number: int) -> ConversationRef:
+    return ConversationRef(TENANT, f"line:U{number:032x}")
+
+
+def write(
+    base: Path, users: int, events: int, known: int, who: Callable[[int], ConversationRef] = customer, first: int = 0
+) -> None:
     """Long-term files as the gateway leaves them."""
     luck = random.Random(1)
-    for number in range(users):
-        user = f"line:U{number:032x}"
+    for number in range(first, users):
+        tenant, user = who(number)[:2]
         said = [
             MemoryEvent(
                 event_type=luck.choice(list(EventType)),
@@ -51,7 +58,7 @@ def write(base: Path, users: int, events: int, known: int) -> None:
             for n in range(known)
         ]  # fmt: skip
         document: dict[str, Any] = {
-            "tenant_id": TENANT,
+            "tenant_id": tenant,
             "user_id": user,
             "events": [plain(one) for one in said],
             "attributes": facts.attributes(told),
@@ -59,7 +66,7 @@ def write(base: Path, users: int, events: int, known: int) -> None:
             "facts": [plain(one) for one in told],
             "person": plain(new_person(user, NOW, f"Customer {number}")),
         }
-        path = keys.longterm_file(base, TENANT, user)
+        path = keys.longterm_file(base, tenant, user)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(dump(document, readable=True))
 

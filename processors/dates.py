@@ -44,6 +44,7 @@ _OF_MONTH = re.compile(
 )
 _NEAR = {
     "เมื่อวาน": -1, "yesterday": -1, "วันนี้": 0, "today": 0, "tonight": 0, "คืนนี้": 0, "พรุ่งนี้": 1, "tomorrow": 1,
+    "tmr": 1, "tmrw": 1, "tomorow": 1, "tommorow": 1, "tommorrow": 1,
     "มะรืน": 2, "day after tomorrow": 2, "เมื่อวานซืน": -2,
 }  # fmt: skip
 _NEAR_BY = re.compile("|".join(sorted(_NEAR, key=len, reverse=True)))

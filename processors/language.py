@@ -22,9 +22,10 @@ _ROMANISED = frozenset({
     "maak", "maakk", "mai", "mak", "mee", "meua", "mong", "muea", "nai", "naka", "nakrap", "narak", "nee", "ngai",
     "ngern", "ngoen", "noi", "nong", "nueng", "nung", "oan", "paeng", "pai", "pee", "perd", "phae", "phaeng",
     "phang", "phi", "phid", "phom", "phoot", "phrung", "phrungni", "phuket", "pid", "plian", "poed", "raan", "rai",
-    "rao", "rikan", "roop", "rub", "sabai", "sang", "sanjai", "sawaddee", "sawasdee", "sawasdeeka", "sawasdeekrub",
-    "sawatdee", "sawatdeeka", "sawatdeekrap", "sia", "sonjai", "suay", "tamngai", "tao", "taorai", "tarang", "tham",
-    "thammai", "thao", "thaorai", "thi", "thong", "thua", "toh", "trong", "tua", "wasdee", "yangngai", "yoo", "yung"
+    "rao", "rikan", "roop", "rub", "sabai", "sabaidee", "sang", "sanjai", "sawaddee", "sawasdee", "sawasdeeka",
+    "sawasdeekrub", "sawatdee", "sawatdeeka", "sawatdeekrap", "sia", "sonjai", "suay", "tamngai", "tao", "taorai",
+    "tarang", "tham", "thammai", "thao", "thaorai", "thi", "thong", "thua", "toh", "trong", "tua", "wasdee", "yangngai",
+    "yoo", "yung"
 })  # fmt: skip
 # … and those that are, and only count beside one of the first.
 _EITHER = frozenset({
@@ -65,7 +66,7 @@ def _detect(plain: str, previous: Language | None) -> Language | None:
     thai = bool(_THAI.search(plain.replace("ฮ่าฮ่า", "")))
     latin = [word for word in _LATIN.findall(plain) if len(word) > 1 or word in "ai"]
     if thai:
-        return "mixed" if any(len(word) > 1 for word in latin) else "th"
+        return "mixed" if any(len(word) > 1 for word in latin) or _CODES.search(plain) else "th"
     if not latin:
         return "th" if "ฮ่าฮ่า" in plain and previous is None else previous
     return "mixed" if _CODES.search(plain) or _romanised(latin) else "en"

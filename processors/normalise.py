@@ -83,6 +83,9 @@ _SPELLINGS = {
     "สวัดดี": "สวัสดี",
     "หวัดดี": "สวัสดี",
     "อ่ะ": "อะ",
+    "พุ่งนี้": "พรุ่งนี้",
+    "พรุ้งนี้": "พรุ่งนี้",
+    "พู่งนี้": "พรุ่งนี้",
 }
 _SPELLING = re.compile("|".join(sorted(map(re.escape, _SPELLINGS), key=len, reverse=True)))
 

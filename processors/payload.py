@@ -6,6 +6,7 @@ What is found goes into an event's payload; `attributes_from` says what of it is
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -19,11 +20,15 @@ _CURRENCY = {"บาท": "THB", "บ.": "THB", "฿": "THB", "thb": "THB", "bah
              "£": "GBP", "gbp": "GBP", "pounds": "GBP"}  # fmt: skip
 _UNITS = (
     "ใบ|แท่ง|ชิ้น|อัน|ขวด|แก้ว|กล่อง|ตัว|ชุด|จาน|ถุง|แพ็ค|ลัง|ดวง|แผ่น|คู่|เซต|เซ็ต|โหล|กก|กิโล|ถ้วย|หลอด|ซอง|เครื่อง|"
-    "ที่นั่ง|คน|ท่าน|ห้อง|คืน|คัน|กระป๋อง|ห่อ|ลูก|ผืน|เส้น|ฟอง|ก้อน|ถาด|ไม้|หม้อ|ถัง|ม้วน|เล่ม|ที่(?![ก-๎])|โล(?![ก-๎])|ปอนด์"
+    "ที่นั่ง|คน|ท่าน|ห้อง|คืน|คัน|กระป๋อง|ห่อ|ลูก|ผืน|เส้น|ฟอง|ก้อน|ถาด|ไม้|หม้อ|ถัง|ม้วน|เล่ม|ที่(?![ก-๎])|โล(?![ก-๎])|ปอนด์|"
+    "ที่(?=ค่ะ|คะ|ครับ|คับ|นะ|จ้า|ด้วย)|มื้อ|เม็ด|เมตร|ดอก(?!เบี้ย)|ต้น(?!เดือน|ปี|ฉบับ|ทุน)|ชาม|มัด(?!จำ)|ช่อ(?!ง)|แผง|พวง|กระปุก|กระถาง|"
+    "ตะกร้า|กระสอบ|แกลลอน|ลิตร|กรัม|ขีด|แพค|แพ็ก|เซท"
 )
+# "ขวดนึง", "กล่องเดียว": with these alone, as "คนหนึ่ง" is somebody and "ที่หนึ่ง" the first.
+_ONE_TH = "ใบ|แท่ง|ชิ้น|อัน|ขวด|แก้ว|กล่อง|ตัว|ชุด|จาน|ถุง|แพ็ค|ลัง|แผ่น|คู่|เซต|เซ็ต|ถ้วย|ซอง|เครื่อง|กระป๋อง|ห่อ|ลูก|ผืน|ชาม|เล่ม"
 _NUM = r"(?<![\d.,])(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)"
 _AMOUNT = re.compile(
-    rf"([$€£฿])\s?{_NUM}"
+    rf"([$€£฿]|\b(?:thb|usd|eur|gbp)\b)\s?{_NUM}"
     rf"|{_NUM}(?:\.-|\s)*\s?(พัน|หมื่น|แสน|k\b)?\s?(บาท|บ\.|฿|thb\b|baht\b|usd\b|dollars?\b|bucks\b|eur\b|euros?\b|gbp\b|pounds\b)"
     rf"|({THAI})(บาท)"
     rf"|{_NUM}\s?(หมื่น|แสน)(?!\s*(?:{_UNITS}|กิโล|กม|ไมล์|วิว|ราย|ปี))"  # so many are baht, if nothing else is named
@@ -31,7 +36,9 @@ _AMOUNT = re.compile(
 )
 _TIMES = {"พัน": 1000, "k": 1000, "หมื่น": 10_000, "แสน": 100_000, "": 1}
 _PHONE = re.compile(
-    r"(?<![\d,.])(?:\+66[- ]?|\(?0)(?:[689]\d\)?[- ]?\d{3}[- ]?\d{4}|[2-7]\d?\)?[- ]?\d{3}[- ]?\d{3,4})(?![\d,])"
+    r"(?<![\d,.])0[689]-\d{4}-\d{4}(?![\d,])"
+    r"|(?<![\d,.])(?:\+66[- ]?(?:\(0\)[- ]?)?|\(?0)"
+    r"(?:[689]\d\)?[- ]?\d{3}[- ]?\d{4}|[2-7]\d?\)?[- ]?\d{3}[- ]?\d{3,4})(?![\d,])"
 )
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}")
 _ORDER = re.compile(
@@ -61,7 +68,7 @@ _EN_MONTHS = (
 )
 _DAYS = (
     rf"{WEEKDAY}|{AWAY}|วันนี้|พรุ่งนี้|มะรืน(?:นี้)?|เมื่อวาน(?:ซืน)?|อาทิตย์(?:นี้|หน้า)|สุดสัปดาห์"
-    r"|\b(?:(?:the )?day after )?(?:today|tomorrow|tonight|yesterday)\b"
+    r"|\b(?:(?:the )?day after )?(?:today|tomorrow|tonight|yesterday|tmrw?|tomm?or?row)\b"
 )
 _DATE = re.compile(
     rf"(?:วันที่\s*)?(?<!\d)\d{{1,2}}\s*(?:{MONTHS_TH})(?:\s*(?:พ\.ศ\.\s*)?\d{{2,4}}(?![\d:.]))?"
@@ -72,11 +79,14 @@ _DATE = re.compile(
 )
 _EN_UNITS = (
     "pieces?|pcs|boxes|box|bottles?|cups?|glasses|cans?|sets?|packs?|dozen|kg|people|persons?|adults?|kids|children|guests?|rooms?"
-    "|nights?|tickets?|bags?|plates?|slices?|pairs?|cartons?|seats?"
+    "|nights?|tickets?|bags?|plates?|slices?|pairs?|cartons?|seats?|jars?|rolls?|tubes?|bowls?|trays?|tubs?|bunches|loaves"
+    "|kilos?|grams?|lit(?:er|re)s?|portions?|servings?|units?|pax|sheets?|copies"
 )
+_ONE_EN = "pair|box|bottle|cup|glass|pack|bag|plate|slice|carton|set|ticket|room|jar|roll|tube|bowl|tray|bunch|loaf"
 _QUANTITY = re.compile(
     rf"(?<![\d.,ก-๎])(\d{{1,4}})\s*({_UNITS}|(?:{_EN_UNITS})\b)"
     rf"|(?<!\d)(?<!\d )({THAI})({_UNITS})|({COUNT}) ((?:{_EN_UNITS})\b)"
+    rf"|({_ONE_TH})(?:นึง|หนึ่ง|เดียว(?!กัน))|(?<!baht )(?<!\d )\ban? ({_ONE_EN})\b"
 )
 # A name ends at the next space, particle or mark; questions about names ("ชื่ออะไร") are none.
 _NAME_TH = re.compile(
@@ -122,21 +132,25 @@ def _specifics(text: str) -> dict[str, Any]:
     rest = plain.replace(address[0], " ") if address else plain
     out: dict[str, Any] = {
         "amounts": [_amount(m) for m in _AMOUNT.finditer(plain)],
-        "phones": [re.sub(r"[- ()]", "", m) for m in _PHONE.findall(plain)],
+        "phones": [re.sub(r"\(0\)|[- ()]", "", m) for m in _PHONE.findall(plain)],
         "emails": _EMAIL.findall(plain),
         "order_ids": [(a or b).upper() for a, b in _ORDER.findall(plain)],
         "dates": [m[0] for m in _DATE.finditer(rest)],
         "times": [m[0].strip() for m in _TIME.finditer(plain)],
         "postcodes": postcodes,
         "address": _as_written(text, address[0]) if address else None,
-        "quantities": [
-            {"count": count_of(a or b or c), "unit": x or y or z} for a, x, b, y, c, z in _QUANTITY.findall(plain)
-        ],
+        "quantities": [{"count": count_of(number) if number else 1, "unit": unit} for number, unit in _counted(plain)],
         "name": _name(text, plain),
         "allergies": _allergies(plain),
         "diet": None if _QUESTION.search(plain) else next(iter(_DIET.findall(plain)), None),
     }
     return {key: value for key, value in out.items() if value}
+
+
+def _counted(plain: str) -> Iterator[tuple[str, str]]:
+    """Each number with what is counted; "" where one is meant and no number said."""
+    for a, x, b, y, c, z, one, single in _QUANTITY.findall(plain):
+        yield a or b or c, x or y or z or one or single
 
 
 def _amount(m: re.Match[str]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from processors.language import answer_language, detect
         ("ดูที่ https://example.com/abc ครับ", "th"),
         ("my main chan plays kin games", "en"),
         ("555555", "th"),
+        ("f2 แดง", "mixed"),
+        ("sabaidee mai", "mixed"),
     ],
 )
 def test_script_and_words_tell_the_language(text: str, language: str | None) -> None:

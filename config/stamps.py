@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +15,7 @@ Stamp = tuple[int, int, int, int] | None  # mtime and ctime in ns, size, inode; 
 
 def stamp_of(path: Path) -> Stamp:
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return None
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

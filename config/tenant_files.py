@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -277,8 +278,8 @@ def paths_of(directory: Path) -> Iterable[Path]:
     A `.yml` is among them: it is refused with a remedy instead of being passed over in silence. A name that begins with
     `_` is a template's.
     """
-    found = (path for path in directory.iterdir() if path.suffix in (".yaml", ".yml"))
-    return sorted(path for path in found if not path.name.startswith((".", "_")) and _is_text(path.name))
+    names = (name for name in os.listdir(directory) if name.endswith((".yaml", ".yml")))
+    return [directory / name for name in sorted(names) if not name.startswith((".", "_")) and _is_text(name)]
 
 
 def _is_text(name: str) -> bool:

@@ -144,6 +144,11 @@ def index_file(base: Path, tenant: str, ending: str = "sqlite") -> Path:
     return base / f"{check_tenant(tenant)}.{ending}"
 
 
+def changes_file(base: Path | str, tenant: str) -> str:
+    """`index_file` with the ending `changed`, as plain text: each save appends to it."""
+    return f"{base}/{check_tenant(tenant)}.changed"
+
+
 def media_dir(base: Path, tenant: str, user: str) -> Path:
     """`<base>/<tenant>/<user>/`; `base` is `DATA_DIR/media`."""
     return base / check_tenant(tenant) / escape(user)

@@ -37,6 +37,7 @@ from memory.remember import Remember
 from memory.session import append, kept_for, known_ids, note_event, worth_saving
 from memory.surrogates import without_surrogates
 from memory.talks import Talks
+from memory.threads import in_thread
 from memory.unanswered import UnansweredQuestions
 from processors.models import MemoryEvent, iso
 
@@ -94,7 +95,7 @@ class MemoryManager(Knowing, Linking):
         # A file of vectors beside a database would keep on one machine what was forgotten on another.
         self.finder = Finder(None if config.longterm_url else config.index, self._embeddings.of, self.vault)
         self.library = Library(config.knowledge_path, config.index, self.finder, listed, self.vault)
-        self.unanswered = UnansweredQuestions(config.unanswered, self.vault)
+        self.unanswered = UnansweredQuestions(config.unanswered, self.vault, self.longterm.forgotten_at)
         self.knowledge = Knowledge(self.longterm, self.finder, self.library)
         self.archive = Archive(config.archive, self.vault)
         consolidation = Consolidation(
@@ -328,7 +329,7 @@ class MemoryManager(Knowing, Linking):
         """Whether the conversation's person was forgotten after `since`, within a day: of what was said before that
         nothing may be kept. Where that can't be read it was not."""
         try:
-            at = await asyncio.to_thread(self.longterm.forgotten_at, ref.tenant, ref.user)
+            at = await in_thread(self.longterm.forgotten_at, ref.tenant, ref.user)
         except LongTermUnavailable as error:
             log.error("whether somebody was forgotten can't be read: %s", error)
             return False
@@ -388,6 +389,7 @@ class MemoryManager(Knowing, Linking):
 
     async def close(self) -> None:
         await self.saving.flush()
+        await self.unanswered.close()
         if self._catalog is not None:
             await self._catalog.close()
         await self.library.close()

@@ -134,7 +134,8 @@ def _topics(events: Sequence[MemoryEvent]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for event in events:
         if event.event_type is EventType.INQUIRY:
-            counts.update(_topics_of(str(event.payload.get("original_message", ""))))
+            for topic in _topics_of(str(event.payload.get("original_message", ""))):
+                counts[topic] += 1
     return counts
 
 

@@ -47,7 +47,7 @@ class Notes:
 
     def note(self, tenant: str, user: str) -> None:
         """Never raises: what could not be noted is found when everybody is compared."""
-        path = keys.index_file(self._base, tenant, "changed")
+        path = keys.changes_file(self._base, tenant)
         line = json.dumps(user).encode() + b"\n"
         try:
             with _open(path, fcntl.LOCK_SH, create=True) as file:
@@ -64,7 +64,7 @@ class Notes:
     def since(self, tenant: str, mark: Mark) -> News:
         """What was noted after that mark. Raises OSError."""
         try:
-            with keys.index_file(self._base, tenant, "changed").open("rb") as file:
+            with open(keys.changes_file(self._base, tenant), "rb") as file:
                 head = file.readline(64)
                 here = head.decode("ascii", "replace").strip()
                 if here == mark.generation:
@@ -87,7 +87,7 @@ class Notes:
     def behind(self, tenant: str, mark: Mark) -> bool:
         """Whether something was noted after it: a look at the file alone."""
         try:
-            with keys.index_file(self._base, tenant, "changed").open("rb") as file:
+            with open(keys.changes_file(self._base, tenant), "rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 here = file.readline(64).decode("ascii", "replace").strip()
         except FileNotFoundError:
@@ -98,7 +98,7 @@ class Notes:
         """Empties the file if it is longer than `at_least` and nothing was noted after the mark; whether it did.
         `everybody`: all that it says then is that anybody may have changed."""
         try:
-            with _open(keys.index_file(self._base, tenant, "changed"), fcntl.LOCK_EX) as file:
+            with _open(keys.changes_file(self._base, tenant), fcntl.LOCK_EX) as file:
                 size = os.fstat(file).st_size
                 if size and size <= at_least:
                     return False
@@ -125,14 +125,14 @@ def _user(line: bytes) -> str | None:
 
 
 @contextmanager
-def _open(path: Path, kind: int, *, create: bool = False) -> Iterator[int]:
+def _open(path: str, kind: int, *, create: bool = False) -> Iterator[int]:
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
     try:
         descriptor = os.open(path, flags, 0o600)
     except FileNotFoundError:
         if not create:
             raise
-        path.parent.mkdir(parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         descriptor = os.open(path, flags, 0o600)
     try:
         fcntl.flock(descriptor, kind)

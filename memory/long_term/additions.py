@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import orjson
@@ -90,43 +91,53 @@ def decided(
 
 class Lanes:
     """Additions to one person that come together share a write, in each event loop. `write` gets the tenant, the user
-    and what came; what it raises comes out of every one of them."""
+    and what came, and is called in the moment in which the first of it comes; what it raises comes out of every one of
+    them."""
 
     def __init__(self, write: Callable[[str, str, Sequence[Addition]], Awaitable[None]]) -> None:
         self._write_all = write
-        self._waiting: dict[_Lane, list[_Waiting]] = {}
-        self._writers: set[asyncio.Task[None]] = set()
+        self._waiting: dict[_Lane, list[_Waiting]] = {}  # of each lane with a write under way: what goes next
+        self._writes: set[asyncio.Future[None]] = set()
 
     async def add(self, tenant: str, user: str, addition: Addition) -> None:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         lane = (loop, tenant, user)
         if lane in self._waiting:
-            self._waiting[lane].append((addition, done))  # a writer is at work and takes these next
+            self._waiting[lane].append((addition, done))
         else:
-            self._waiting[lane] = [(addition, done)]
-            # A task of its own: a caller who is cancelled must not take the others' writes along.
-            writer = loop.create_task(self._write(lane))
-            self._writers.add(writer)
-            writer.add_done_callback(self._writers.discard)
+            self._waiting[lane] = []
+            self._write(lane, [(addition, done)])
         await done
 
     async def close(self) -> None:
         """Waits for the writes that are under way."""
         loop = asyncio.get_running_loop()
-        await asyncio.gather(*(writer for writer in self._writers if writer.get_loop() is loop))
+        while writes := [write for write in self._writes if write.get_loop() is loop]:
+            await asyncio.wait(writes)
+            await asyncio.sleep(0)  # what waited behind them has begun by then
 
-    async def _write(self, lane: _Lane) -> None:
+    def _write(self, lane: _Lane, batch: list[_Waiting]) -> None:
         _, tenant, user = lane
-        while batch := self._waiting[lane]:
+        # Nobody's own: a caller who is cancelled must not take the others' writes along.
+        write = asyncio.ensure_future(  # noqa: RUF006 - it is held below
+            self._write_all(tenant, user, [addition for addition, _ in batch])
+        )
+        self._writes.add(write)
+        write.add_done_callback(partial(self._written, lane, batch))
+
+    def _written(self, lane: _Lane, batch: list[_Waiting], write: asyncio.Future[None]) -> None:
+        self._writes.discard(write)
+        if waiting := self._waiting.pop(lane):
             self._waiting[lane] = []
-            work = self._write_all(tenant, user, [addition for addition, _ in batch])
-            (outcome,) = await asyncio.gather(work, return_exceptions=True)
-            for _, done in batch:
-                if done.done():  # its caller was cancelled
-                    continue
-                if isinstance(outcome, BaseException):
-                    done.set_exception(outcome)
-                else:
-                    done.set_result(None)
-        del self._waiting[lane]
+            self._write(lane, waiting)
+        error = None if write.cancelled() else write.exception()
+        for _, done in batch:
+            if done.done():  # its caller was cancelled
+                continue
+            if write.cancelled():
+                done.cancel()
+            elif error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(None)

@@ -187,9 +187,10 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
     update: dict[str, Any] = {}
     for line in lines:
         for raw in line.get("events", ()):
-            if _is(MemoryEvent, raw) and (raw.get("event_id") is None or raw["event_id"] not in known):
+            event = _model(MemoryEvent, raw)
+            if event is not None and (raw.get("event_id") is None or raw["event_id"] not in known):
                 known.add(raw.get("event_id"))
-                events.append(_freeze(MemoryEvent.model_validate(raw)))
+                events.append(_freeze(event))
         for name, model in RECORDS.items():
             if name in line:
                 new = {one.id: _freeze_record(one) for one in _models(model, line[name])}  # type: ignore[attr-defined]
@@ -310,15 +311,19 @@ def _freeze_record(record: M) -> M:
 
 
 def _models(model: type[M], raw: Iterable[Any]) -> list[M]:
-    return [model.model_validate(one) for one in raw if _is(model, one)]
+    return [one for one in (_model(model, value) for value in raw) if one is not None]
 
 
 def _is(model: type[BaseModel], value: Any) -> bool:
+    return _model(model, value) is not None
+
+
+def _model(model: type[M], value: Any) -> M | None:
+    """None: it is none."""
     try:
-        model.model_validate(value)
+        return model.model_validate(value)
     except ValidationError:
-        return False
-    return True
+        return None
 
 
 def ended(episode: Any) -> datetime:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -102,8 +102,8 @@ class JsonFiles:
         keys.check_tenant(tenant)
         keys.escape(user)
 
-    async def _append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
-        await in_thread(self._files.append, tenant, user, additions)
+    def _append(self, tenant: str, user: str, additions: Sequence[Addition]) -> Awaitable[None]:
+        return in_thread(self._files.append, tenant, user, additions)
 
     async def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
         self._check(tenant, user)

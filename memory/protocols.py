@@ -40,7 +40,7 @@ class Sessions(Protocol):
     async def delete(self, ref: ConversationRef) -> bool: ...
 
     def expired(self, now: datetime, limit: int = 100) -> AsyncIterator[ConversationRef]:
-        """Conversations whose session is over and not yet consolidated. Never scans the keyspace."""
+        """Conversations whose session is over and not yet consolidated, the oldest first. Never scans the keyspace."""
         ...
 
     def of(self, tenant: str, user: str | None = None) -> AsyncIterator[ConversationRef]:

@@ -17,6 +17,8 @@ from typing import Any
 import msgspec
 from redis.asyncio import Redis
 
+from memory.short_term import lua
+
 OURS = (b"sm:", b"cc:")
 MADE_ANEW = re.compile(rb"cc:(workers$|i:\{[^}]*\}:(due|lease|held|again|tenants|wake|ready:.*)$)")
 READABLE_FOR = 3_600_000  # ms at the least that a restored session stays, so that one that is over is consolidated
@@ -104,7 +106,7 @@ class Keyspace:
             for one in read:
                 if one.value is None:
                     whole += await self._long(one)
-            yield whole
+            yield [_in_one_index(one) for one in whole]
 
     async def any(self) -> bool:
         """Whether there is anything of ours."""
@@ -167,6 +169,13 @@ class Keyspace:
                 found.append(msgspec.structs.replace(one, kind=b"part", value=part))
                 part = []
         return [*found, msgspec.structs.replace(one, kind=b"part", value=part)] if part else found
+
+
+def _in_one_index(one: Record) -> Record:
+    """When sessions are over is kept as on a plain server: a cluster takes that over, in however many parts."""
+    if one.key.decode("utf-8", "replace") in lua.INDEXES:
+        return msgspec.structs.replace(one, key=lua.INDEX.encode(), kind=b"part")
+    return one
 
 
 def _put(pipe: Any, one: Record) -> None:

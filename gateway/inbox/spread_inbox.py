@@ -332,7 +332,7 @@ class SpreadInbox(RedisInbox):
             arguments += ["", 0, 0]
         else:
             with mapped():  # first: a mark without a session is tidied up, a session without one would never be found
-                await self._redis.zadd(lua.INDEX, {session.member: session.score})
+                await self._redis.zadd(lua.index_of(session.member), {session.member: session.score})
             arguments += [session.value, session.ttl_ms, session.rev]
         status, *rest = await self._run("finish", [*arguments, carry or ""], _hash(name))
         outcome = Outcome(status)

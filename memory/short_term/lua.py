@@ -11,6 +11,7 @@ for who may write. A script prepends SESSION and calls:
 from __future__ import annotations
 
 import json
+import zlib
 
 from memory import keys
 from memory.keys import ConversationRef
@@ -29,6 +30,10 @@ end
 """
 
 INDEX = keys.shared("i", "sessions")  # sorted set: member → when the session is over, milliseconds since 1970
+# On a cluster that lies in so many parts, each in a slot of its own. Their number is no setting: a mark outlives
+# whoever wrote it, and has to be found again.
+PARTS = 64
+INDEXES = tuple(f"{INDEX}:{{{part}}}" for part in range(PARTS))
 
 SAVE = (
     SESSION
@@ -50,8 +55,11 @@ return 1
 """
 )
 
+# ARGV: member, score, … as they were when they were read.
 UNMARK = """
-if redis.call('ZSCORE', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('ZREM', KEYS[1], ARGV[1]) end
+for i = 1, #ARGV, 2 do
+  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('ZREM', KEYS[1], ARGV[i]) end
+end
 return 1
 """
 
@@ -66,6 +74,11 @@ return 1
 def member(ref: ConversationRef) -> str:
     """The conversation in the index; `conversation_of` reads it back. One conversation, one spelling."""
     return json.dumps([ref.tenant, ref.user, keys.agent_name(ref.agent), ref.conversation], separators=(",", ":"))
+
+
+def index_of(member: str | bytes) -> str:
+    """Where a member's mark is on a cluster."""
+    return INDEXES[zlib.crc32(member.encode() if isinstance(member, str) else member) % PARTS]
 
 
 def conversation_of(raw: bytes | str) -> ConversationRef:

@@ -10,6 +10,7 @@ import fakeredis
 import pytest
 import redis.asyncio as aioredis
 
+from gateway.backup.keyspace import Keyspace
 from memory import keys
 from memory.errors import SessionsUnavailable
 from memory.keys import ConversationRef
@@ -198,6 +199,65 @@ class TestRedisCluster(Contract):
         store = RedisSessions(connect(redis_cluster_url, cluster=True), cluster=True)
         yield store
         await store.close()
+
+
+class TestParts:
+    """Of the index on a cluster."""
+
+    @pytest.fixture
+    async def client(self, redis_cluster_url: str) -> AsyncIterator[aioredis.Redis]:
+        async with connect(redis_cluster_url, cluster=True) as client:
+            yield client
+
+    async def test_no_slot_has_all_marks(self, client: aioredis.Redis) -> None:
+        store = RedisSessions(client, cluster=True)
+        refs = [REF._replace(user=f"line:U{number}") for number in range(64)]
+        for ref in refs:
+            await store.save(ref, session(ref), 1800)
+        marks = {index: await client.zcard(index) for index in lua.INDEXES}
+        assert (sum(marks.values()), await client.zcard(lua.INDEX)) == (64, 0)
+        assert max(marks.values()) < 12
+        assert len({client.keyslot(index) for index, count in marks.items() if count}) > 20  # type: ignore[attr-defined]
+        over = [ref async for ref in store.expired(NOW + timedelta(hours=1))]
+        assert sorted(over) == sorted(refs)
+        assert [ref async for ref in store.of("store_001", "line:U7")] == [refs[7]]
+
+    async def test_marks_of_an_older_version_are_taken_over_and_the_newer_one_of_two_counts(
+        self, client: aioredis.Redis
+    ) -> None:
+        """That version goes on beside this one for a while."""
+        store = RedisSessions(client, cluster=True)
+        refs = [REF._replace(user=f"line:U{number}") for number in range(5)]
+        for ref in refs:
+            await client.zadd(lua.INDEX, {lua.member(ref): NOW.timestamp() * 1000})
+        await client.zadd(lua.INDEX, {lua.member(SIDE): float("inf")})
+        await store.save(refs[0], session(refs[0], over_in=600), 1800)
+        assert [ref async for ref in store.of("store_001", "line:U3")] == [refs[3]]
+        await store.delete(refs[4])
+        over = [ref async for ref in store.expired(NOW + timedelta(seconds=1))]
+        assert sorted(over) == refs[1:4]
+        assert await client.zrange(lua.INDEX, 0, -1) == []
+        await client.zadd(lua.INDEX, {lua.member(refs[1]): (NOW.timestamp() + 900) * 1000})
+        assert sorted([ref async for ref in store.expired(NOW + timedelta(seconds=1))]) == refs[2:4]
+        left = {raw: over for index in lua.INDEXES for raw, over in await client.zrange(index, 0, -1, withscores=True)}
+        assert left[lua.member(SIDE).encode()] == float("inf")
+        assert await store.consolidated(refs[2], 0) is False
+        assert sorted([ref async for ref in store.expired(NOW + timedelta(seconds=1))]) == [refs[3]]
+
+    async def test_a_backup_has_them_as_a_plain_server_does_and_a_restore_finds_them_again(
+        self, client: aioredis.Redis, real: aioredis.Redis
+    ) -> None:
+        refs = [REF._replace(user=f"line:U{number}") for number in range(20)]
+        store = RedisSessions(client, cluster=True)
+        for ref in refs:
+            await store.save(ref, session(ref), 1800)
+        saved = [one async for some in Keyspace(client, cluster=True).records() for one in some]
+        await client.delete(*lua.INDEXES)
+        assert await Keyspace(real, cluster=False).put(saved) == []
+        assert len([ref async for ref in RedisSessions(real).expired(NOW + timedelta(hours=1))]) == 20
+        marks = [one for one in saved if one.key == lua.INDEX.encode()]
+        assert await Keyspace(client, cluster=True).put(marks) == []
+        assert sorted([ref async for ref in store.expired(NOW + timedelta(hours=1))]) == sorted(refs)
 
 
 class TestCap:

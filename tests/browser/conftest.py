@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 CHROMIUM = shutil.which("chromium")
@@ -21,10 +22,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "/browser/" in item.nodeid or item.nodeid.startswith("tests/browser"):
             item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)  # the browser's
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
+    """One for a file's tests: each opens a context of its own, which shares nothing with others."""
     if CHROMIUM is None:
         if os.environ.get("CI"):
             pytest.fail("chromium is missing")

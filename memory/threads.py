@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_PATIENCE = 10.0  # seconds
 MOST = 6  # threads of a process: so many may wait for the disk at once
 
 
@@ -56,11 +57,11 @@ class Threads:
         return done
 
     def close(self) -> None:
-        """Waits for what was asked for."""
+        """Waits for what was asked for; not for ever, as a disk may hang."""
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
-            thread.join()
+            thread.join(_PATIENCE)
         self._threads.clear()
 
     def _send(self, loop: asyncio.AbstractEventLoop) -> None:

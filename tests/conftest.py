@@ -51,6 +51,15 @@ def redis_cluster() -> Iterator[Cluster]:
     one.end()
 
 
+@pytest.fixture(scope="session")
+def socket_folder() -> Iterator[Path]:
+    """Of a PostgreSQL server with our tables; a test leaves nothing in them: see `emptied`."""
+    from tests import postgres  # needs the driver, which most tests do without
+
+    with postgres.server() as folder:
+        yield folder
+
+
 @pytest.fixture
 def cluster_url(redis_cluster: Cluster) -> Iterator[str]:
     """Of the cluster of many; empty afterwards."""

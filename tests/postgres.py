@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests, started by the project's script: one server a module, emptied after each test."""
+"""A real PostgreSQL for tests, started by the project's script: one server for all, emptied after each test."""
 
 from __future__ import annotations
 

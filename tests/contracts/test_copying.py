@@ -42,12 +42,6 @@ BY_HAND = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def socket_folder() -> Iterator[Path]:
-    with postgres.server() as folder:
-        yield folder
-
-
 @pytest.fixture
 def url(socket_folder: Path) -> Iterator[str]:
     with postgres.emptied(socket_folder) as url:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +14,6 @@ from gateway.cli import Failed
 from gateway.moving.commands import arrive, export
 from tests import postgres
 from tests.unit.test_moving import no_bar
-
-
-@pytest.fixture(scope="module")
-def socket_folder() -> Iterator[Path]:
-    with postgres.server() as folder:
-        yield folder
 
 
 async def test_a_shop_goes_from_a_database_into_files_and_back(socket_folder: Path, tmp_path: Path) -> None:

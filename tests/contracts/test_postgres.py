@@ -26,12 +26,6 @@ from tests.contracts.test_catalog import Contract as CatalogContract
 from tests.unit import test_transcripts as said
 
 
-@pytest.fixture(scope="module")
-def socket_folder() -> Iterator[Path]:
-    with postgres.server() as folder:
-        yield folder
-
-
 @pytest.fixture
 def url(socket_folder: Path) -> Iterator[str]:
     with postgres.emptied(socket_folder) as url:

@@ -25,12 +25,6 @@ from tests.contracts.test_catalog import ANN, BEE, NOW, TENANT, event, listed
 TABLES = ("catalogs", "taken", "tallies", "texts", "postings")
 
 
-@pytest.fixture(scope="module")
-def socket_folder() -> Iterator[Path]:
-    with postgres.server() as folder:
-        yield folder
-
-
 @pytest.fixture
 def url(socket_folder: Path) -> Iterator[str]:
     with postgres.emptied(socket_folder) as url:

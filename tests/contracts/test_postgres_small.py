@@ -38,12 +38,6 @@ from tests.unit.test_moving import no_bar
 EVERY = 0.05
 
 
-@pytest.fixture(scope="module")
-def socket_folder() -> Iterator[Path]:
-    with postgres.server() as folder:
-        yield folder
-
-
 @pytest.fixture
 def url(socket_folder: Path) -> Iterator[str]:
     with postgres.emptied(socket_folder) as url:

@@ -36,12 +36,6 @@ ANN, BOB = "U" + "a" * 32, "U" + "b" * 32
 NEW, ANSWERED, BEGUN = 71, 72, 73  # chats of those who wait when the backup is made
 
 
-@pytest.fixture(scope="module")
-def socket_folder() -> Iterator[Path]:
-    with postgres.server() as folder:
-        yield folder
-
-
 @contextmanager
 def quietly(name: str) -> Iterator[Callable[[int, int], None]]:
     yield lambda done, of: None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
@@ -15,12 +14,6 @@ from tests.house import ADMIN_KEY, house
 
 pytestmark = pytest.mark.slow
 USER = "line:U" + "a" * 32
-
-
-@pytest.fixture(scope="module")
-def socket_folder() -> Iterator[Path]:
-    with postgres.server() as folder:
-        yield folder
 
 
 async def test_a_customer_is_known_again_and_forgotten(socket_folder: Path, tmp_path: Path, redis_url: str) -> None:

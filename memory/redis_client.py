@@ -10,21 +10,31 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import redis.asyncio as aioredis
+from redis.asyncio.client import Pipeline
 from redis.asyncio.cluster import ClusterNode, ClusterPipeline
 from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.commands.core import AsyncScript
-from redis.exceptions import ClusterDownError, NoScriptError, ReadOnlyError, RedisClusterException, RedisError
+from redis.exceptions import (
+    ClusterDownError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+)
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from memory.errors import SessionsUnavailable
+from memory.shared_connection import SHORT, SharedConnection
 
 _MOVED_AWAY = (RedisConnectionError, RedisTimeoutError, ClusterDownError)
 CLUSTER = ("redis+cluster", "rediss+cluster")
 SENTINEL = ("redis+sentinel", "rediss+sentinel")
+_SMALL = 100  # commands of a pipeline that share a connection with others
 
 
 def connect(
@@ -75,14 +85,52 @@ class _Script(AsyncScript):
     async def __call__(self, keys: Any = None, args: Any = None, client: Any = None) -> Any:
         where, names, rest = client or self.registered_client, tuple(keys or ()), tuple(args or ())
         try:
-            return await where.evalsha(self.sha, len(names), *names, *rest)
+            return await where.execute_command("EVALSHA", self.sha, len(names), *names, *rest)
         except NoScriptError:
             return await where.execute_command("EVAL", self.script, len(names), *names, *rest)
 
 
 class _Plain(aioredis.Redis):
+    """Short commands share one connection; whatever blocks, is long or watches has one of its own."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.shared = SharedConnection(self.connection_pool)
+        self.waiting = SharedConnection(self.connection_pool)  # for the one who waits to be woken
+        retry: Retry = self.connection_pool.connection_kwargs["retry"]
+        self._again = retry if retry.get_retries() else None
+
     def register_script(self, script: Any) -> Any:
         return _Script(self, script)
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        if args[0] not in SHORT:
+            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+        (answer,) = await self.ask((args,))
+        if isinstance(answer, RedisError):
+            raise answer
+        return self.understood(args[0], answer, options)
+
+    async def ask(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The answers over the shared connection, tried again as often as this client does."""
+        if self._again is None:
+            return await self.shared.ask(commands)
+        return await self._again.call_with_retry(lambda: self.shared.ask(commands), _try_again)
+
+    def understood(self, name: str, answer: Any, options: dict[str, Any]) -> Any:
+        """An answer as the library's callers know it."""
+        read = self.response_callbacks.get(name)
+        if read is None:
+            return answer
+        return read(answer, **{word: value for word, value in options.items() if word != "keys"})
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Any:
+        return _PlainPipeline(self, transaction, shard_hint)
+
+    async def aclose(self, *args: Any, **kwargs: Any) -> None:
+        await self.shared.aclose()
+        await self.waiting.aclose()
+        await super().aclose(*args, **kwargs)
 
     async def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
         try:
@@ -92,6 +140,41 @@ class _Plain(aioredis.Redis):
             await self.connection_pool.disconnect(inuse_connections=False)
             await connection.disconnect()
             raise RedisConnectionError("this server is a replica by now") from error
+
+
+class _PlainPipeline(Pipeline):
+    def __init__(self, client: _Plain, transaction: bool, shard_hint: str | None) -> None:
+        super().__init__(client.connection_pool, client.response_callbacks, transaction, shard_hint)
+        self._client = client
+
+    async def execute(self, raise_on_error: bool = True) -> list[Any]:
+        stack: Any = self.command_stack
+        others = self.scripts or self.connection or self.watching or len(stack) > _SMALL
+        if others or not stack or not all(args[0] in SHORT for args, _ in stack):
+            return await super().execute(raise_on_error)
+        commands = [args for args, _ in stack]
+        try:
+            if self.is_transaction or self.explicit_transaction:
+                *said, answers = await self._client.ask([("MULTI",), *commands, ("EXEC",)])
+                if isinstance(answers, RedisError):  # a command was refused, so none was done
+                    raise next((one for one in said if isinstance(one, RedisError)), answers)
+            else:
+                answers = await self._client.ask(commands)
+            found = []
+            for (args, options), answer in zip(stack, answers, strict=True):
+                if isinstance(answer, RedisError) and not isinstance(answer, ResponseError):
+                    raise answer
+                told = isinstance(answer, RedisError)
+                found.append(answer if told else self._client.understood(args[0], answer, options))
+            if raise_on_error:
+                self.raise_first_error(stack, found)
+            return found
+        finally:
+            await self.reset()  # type: ignore[no-untyped-call]
+
+
+async def _try_again(error: Exception) -> None:
+    """What was lost is opened anew by the next try."""
 
 
 class _BySentinels(_Plain):
@@ -223,6 +306,21 @@ def _found_by_sentinels(url: str, options: dict[str, Any]) -> aioredis.Redis:
     )
     client.watchers = sentinel
     return client
+
+
+async def woken(client: Any, keys: Sequence[str], seconds: float) -> None:
+    """Returns when something was in one of these lists, taken out of it, or after so many seconds. One at a time for
+    each client."""
+    if not isinstance(client, _Plain):
+        await client.blpop(keys, timeout=seconds)
+        return
+    try:
+        (answer,) = await client.waiting.ask((("BLPOP", *keys, seconds),))
+    except asyncio.CancelledError:
+        client.waiting.end()  # else it would take out what nobody hears of
+        raise
+    if isinstance(answer, RedisError):
+        raise answer
 
 
 async def run_copied(script: Any, key: str, args: Sequence[Any], copies: int, within: float) -> tuple[Any, int]:

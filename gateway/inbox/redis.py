@@ -35,7 +35,7 @@ from gateway.inbox.base import (
 from gateway.inbox.together import Together
 from gateway.messages import InboundMessage, decode, encode
 from gateway.pacing import Limit
-from memory.redis_client import run_copied
+from memory.redis_client import run_copied, woken
 from memory.short_term import lua
 
 log = logging.getLogger(__name__)
@@ -195,7 +195,7 @@ class RedisInbox:
                 waking.result()
 
     async def _woken(self) -> None:
-        await self._redis.blpop([f"{INDEX}:wake"], timeout=BLOCK)
+        await woken(self._redis, [f"{INDEX}:wake"], BLOCK)
 
     async def depth(self) -> Depth:
         ready, due, leased, dead, oldest_ms = await self._run("depth", [INDEX])

@@ -1,0 +1,199 @@
+"""One connection to Redis that many commands share: what is asked within one turn of the event loop goes out together,
+and answers come back in order. A command costs a third of what it does on a connection that it has to itself.
+
+For short commands alone: a long one would hold up everybody, and one that blocks or changes the connection everybody
+else. It is opened by the Redis library, with all that a URL can say, and its errors are the library's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, cast
+
+import hiredis
+from redis.asyncio import ConnectionPool
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import DataError, InvalidResponse, ReadOnlyError, RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+SHORT = frozenset(
+    (
+        *("EVALSHA", "EVAL", "GET", "MGET", "SET", "DEL", "EXISTS", "EXPIRE", "PEXPIRE", "TTL", "PTTL", "INCRBY"),
+        *("HGET", "HMGET", "HSET", "HSETNX", "HDEL", "HINCRBY", "HINCRBYFLOAT", "PUBLISH", "PUBSUB NUMSUB"),
+        *("ZADD", "ZREM", "ZCARD", "ZCOUNT", "ZSCORE", "ZREMRANGEBYSCORE", "SADD", "SREM", "SISMEMBER", "LLEN"),
+        *("GETDEL", "GETEX", "PERSIST", "HEXISTS", "HLEN", "ZINCRBY", "RPUSH", "LPUSH", "LTRIM", "SCARD", "ZRANK"),
+    )
+)
+IDLE = 30.0  # seconds of silence after which the other side is asked first whether it is still there
+
+_NOTHING = object()
+_PING = hiredis.pack_command(("PING",))
+_Asked = tuple["asyncio.Future[list[Any]]", int, float]  # answers it waits for, when it was asked
+
+
+class SharedConnection:
+    """Opened when something is first asked, and anew when it was lost. `pool` tells how; nothing is taken from it."""
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
+        self._wire: _Wire | None = None
+        self._opening: asyncio.Task[_Wire] | None = None
+
+    async def ask(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The answers of commands that nothing of others comes between; an error is an answer, too. What has been sent
+        is never sent again here.
+
+        Raises redis' ConnectionError and TimeoutError: as its own connection says it where nothing was sent.
+        """
+        try:
+            packed = b"".join(map(_packed, commands))
+        except TypeError as error:
+            raise DataError(str(error)) from None
+        wire, loop = self._wire, asyncio.get_running_loop()
+        if wire is None or not wire.usable or wire.loop is not loop or loop.time() - wire.heard > IDLE:
+            wire = await self._opened()
+        answers = await wire.ask(packed, len(commands))
+        if any(isinstance(answer, ReadOnlyError) for answer in answers):
+            # Another server was promoted behind the same address: only a new connection leads there.
+            wire.retire()
+            raise RedisConnectionError("this server is a replica by now")
+        return answers
+
+    async def aclose(self) -> None:
+        if self._opening is not None and self._opening.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait({self._opening})
+        self.end()
+
+    def end(self) -> None:
+        """Whoever waits for an answer hears that there will be none."""
+        if self._wire is not None:
+            self._wire.end("the client was closed")
+
+    async def _opened(self) -> _Wire:
+        """One opens it for all who wait."""
+        opening = self._opening
+        if opening is None or opening.done() or opening.get_loop() is not asyncio.get_running_loop():
+            opening = self._opening = asyncio.create_task(self._open())
+            opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(opening)
+
+    async def _open(self) -> _Wire:
+        old = self._wire
+        if old is not None and old.usable and old.loop is asyncio.get_running_loop():
+            try:
+                await old.ask(_PING, 1)
+                return old
+            except (RedisConnectionError, RedisTimeoutError):
+                pass
+        connection: Any = self._pool.make_connection()  # type: ignore[no-untyped-call]
+        await connection.connect()
+        self._wire = _Wire(connection)
+        return self._wire
+
+
+def _packed(command: tuple[Any, ...]) -> bytes:
+    if " " in command[0]:  # the library's name for two words
+        command = (*command[0].split(), *command[1:])
+    return cast("bytes", hiredis.pack_command(command))
+
+
+class _Wire(asyncio.Protocol):
+    """Takes over what `connection` has opened."""
+
+    def __init__(self, connection: Any) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.usable = True
+        self._ended = False
+        self.heard = self.loop.time()
+        self._timeout: float | None = connection.socket_timeout
+        self._replies = hiredis.Reader(
+            protocolError=InvalidResponse, replyError=connection._parser.parse_error, notEnoughData=_NOTHING
+        )
+        self._asked: deque[_Asked] = deque()
+        self._some: list[Any] = []  # answers of the oldest one asked
+        self._out: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._why = "Connection closed by server."
+        self._connection = connection  # who lets go of it closes it
+        self._transport = cast("asyncio.Transport", connection._writer.transport)
+        self._transport.set_protocol(self)
+
+    def ask(self, packed: bytes, answers: int) -> asyncio.Future[list[Any]]:
+        future: asyncio.Future[list[Any]] = self.loop.create_future()
+        if self._ended:
+            future.set_exception(RedisConnectionError(self._why))
+            return future
+        self._asked.append((future, answers, self.loop.time()))
+        if not self._out:
+            self.loop.call_soon(self._write)
+        self._out.append(packed)
+        if self._timer is None and self._timeout is not None:
+            self._timer = self.loop.call_later(self._timeout, self._look)
+        return future
+
+    def retire(self) -> None:
+        """Nothing new is asked; it ends when what was asked is answered."""
+        self.usable = False
+        if not self._asked:
+            self._transport.close()
+
+    def end(self, why: str) -> None:
+        self.usable, self._why = False, why
+        self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self.heard = self.loop.time()
+        self._replies.feed(data)
+        try:
+            while (answer := self._replies.gets()) is not _NOTHING:
+                if not isinstance(answer, hiredis.PushNotification):
+                    self._answered(answer)
+        except (RedisError, IndexError) as error:
+            self.end(f"the answer makes no sense: {error}")
+        if not self.usable and not self._asked:
+            self._transport.close()
+
+    def eof_received(self) -> None:
+        self.usable = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.usable, self._ended = False, True
+        self._out.clear()
+        self._connection._reader = self._connection._writer = None
+        if self._timer is not None:
+            self._timer.cancel()
+        late = self.loop.time() - (self._timeout or 0.0)
+        for future, _, since in self._asked:
+            if not future.done():
+                overdue = self._timeout is not None and since <= late
+                lost = RedisTimeoutError("Timeout reading from socket") if overdue else RedisConnectionError(self._why)
+                lost.__cause__ = exc
+                future.set_exception(lost)
+        self._asked.clear()
+
+    def _answered(self, answer: Any) -> None:
+        future, answers, _ = self._asked[0]
+        self._some.append(answer)
+        if len(self._some) == answers:
+            self._asked.popleft()
+            some, self._some = self._some, []
+            if not future.done():  # else nobody waits for it any more
+                future.set_result(some)
+
+    def _write(self) -> None:
+        out, self._out = self._out, []
+        if not out or self._transport.is_closing():  # what was asked hears of that
+            return
+        self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+
+    def _look(self) -> None:
+        """Whether the oldest command has waited too long: then nobody is there."""
+        self._timer = None
+        if self._asked and self._timeout is not None:
+            left = self._asked[0][2] + self._timeout - self.loop.time()
+            if left <= 0:
+                self.end("others waited in vain for an answer")
+            else:
+                self._timer = self.loop.call_later(left, self._look)

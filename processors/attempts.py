@@ -50,6 +50,18 @@ class Attempts:
 
     async def retried(self, deadline: float, call: Call[T], access: Access, body: dict[str, Any]) -> T:
         """Tries again what may pass, as long as the wait (Retry-After, else growing with jitter) fits the deadline."""
+        try:
+            return await call(access, body)  # as nearly always: what tries again costs as much as the call
+        except _Open:
+            raise
+        except LLMUnavailable as error:
+            failed: list[LLMUnavailable] = [error]
+
+        async def further(access: Access, body: dict[str, Any]) -> T:
+            if failed:
+                raise failed.pop()
+            return await call(access, body)
+
         backoff = tenacity.wait_random_exponential(multiplier=0.5, max=8)
 
         def wait(state: tenacity.RetryCallState) -> float:
@@ -67,7 +79,7 @@ class Attempts:
             sleep=self._sleep,
             reraise=True,
         )
-        return await retrying(call, access, body)
+        return await retrying(further, access, body)
 
     @asynccontextmanager
     async def watched(self, access: Access, *, under_way: bool = False) -> AsyncIterator[None]:
@@ -114,6 +126,5 @@ class Attempts:
 def _http_errors() -> tuple[type[Exception], ...]:
     """What can come out of the HTTP client and what is under it. ValueError: JSON and Unicode errors in a stream."""
     import aiohttp
-    import httpx2
 
-    return (httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, ValueError)
+    return (aiohttp.ClientError, OSError, ValueError)

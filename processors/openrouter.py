@@ -1,8 +1,9 @@
 """The language model over OpenRouter, or any endpoint that speaks OpenAI's chat completions.
 
-One pool of connections a process; each call brings its own key and address. The SDK gives the HTTP client; its layers
-above are passed by, for they cost more CPU than everything else in a call, and in a stream fifteen times as much for
-each piece. Retries are ours: the SDK knows nothing of a deadline for the whole call, nor of a 402 that passes.
+One pool of connections a process; each call brings its own key and address. The SDK opens the pool, with its TLS and
+the environment's proxies; its layers above are passed by, for they cost more CPU than everything else in a call, and in
+a stream fifteen times as much for each piece. Retries are ours: the SDK knows nothing of a deadline for the whole call,
+nor of a 402 that passes.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -35,13 +37,15 @@ from processors.streamed import Streamed, text_of
 from processors.structured import NotUsable, parse
 
 if TYPE_CHECKING:
-    from httpx2 import URL, AsyncClient, Response
+    from aiohttp import ClientResponse, ClientTimeout
+    from httpx2 import AsyncClient
 
 _Pieces = AsyncGenerator[str | Completion, None]
 
 _PATH = "/chat/completions"
 _HEADERS = {"X-OpenRouter-Title": "chat-chat"}
 _CONNECT = 5.0  # seconds
+_ADDRESSES = 1000  # endpoints to which the way is remembered
 
 
 class OpenRouter:
@@ -65,6 +69,7 @@ class OpenRouter:
         self._attempts = Attempts(clock, sleep, breaker_threshold, breaker_pause)
         self._ladder = Ladder()
         self._http: AsyncClient | None = None
+        self._ways: dict[str, Callable[..., AbstractAsyncContextManager[ClientResponse]]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def warm(self) -> None:
@@ -214,16 +219,16 @@ class OpenRouter:
                 raise
 
     async def _pieces(self, access: Access, body: dict[str, Any]) -> _Pieces:
-        async with self._pool().stream("POST", **_call(access, body)) as response:
-            if not response.is_success:
-                raise _refusal(response, await response.aread())
+        async with self._asked(access, body) as response:
+            if not _well(response):
+                raise _refusal(response, await response.read())
             if response.headers.get("content-type", "").startswith("application/json"):  # whole all the same
-                async for piece in _at_once(self._completion(access, _read(await response.aread()))):
+                async for piece in _at_once(self._completion(access, _read(await response.read()))):
                     yield piece
                 return
             streamed, some = Streamed(), False
             try:
-                async for data in response.aiter_bytes():
+                async for data in response.content.iter_any():
                     if text := streamed.take(data):
                         some = True
                         yield text
@@ -239,17 +244,48 @@ class OpenRouter:
     # -- the SDK -----------------------------------------------------------------------------------------------
 
     async def _post(self, access: Access, body: dict[str, Any]) -> bytes:
-        response = await self._pool().request("POST", **_call(access, body))
-        if not response.is_success:
-            raise _refusal(response, response.content)
-        return response.content
+        async with self._asked(access, body) as response:
+            raw = await response.read()
+            if not _well(response):
+                raise _refusal(response, raw)
+            return raw
+
+    def _asked(self, access: Access, body: Mapping[str, Any]) -> AbstractAsyncContextManager[ClientResponse]:
+        """The call itself. A redirect is an answer like any other: nothing is led elsewhere."""
+        self._pool()
+        way = self._ways.get(access.base_url) or self._way(access.base_url)
+        return way(
+            data=_encoded(body),
+            headers={"Authorization": f"Bearer {access.api_key}", "Content-Type": "application/json", **_HEADERS},
+            timeout=_patience(access.timeout),
+            allow_redirects=False,
+        )
+
+    def _way(self, base_url: str) -> Callable[..., AbstractAsyncContextManager[ClientResponse]]:
+        """How this address is called: over the pool of the SDK's client, through its proxy if it has one for it."""
+        import aiohttp
+        import httpx2
+
+        url = base_url.rstrip("/") + _PATH
+        transport: Any = self._pool()._transport_for_url(httpx2.URL(url))
+        if not isinstance(transport.client, aiohttp.ClientSession):
+            transport.client = transport.get_client()
+        way = partial(transport.client.post, url)
+        if (proxy := transport.proxy) is not None:
+            known = aiohttp.BasicAuth(*proxy.auth) if proxy.auth else None
+            way = partial(way, proxy=str(proxy.url), proxy_auth=known, proxy_headers=proxy.headers)
+        if len(self._ways) >= _ADDRESSES:
+            self._ways.clear()
+        self._ways[base_url] = way
+        return way
 
     def _pool(self) -> AsyncClient:
         loop = asyncio.get_running_loop()
         if self._http is None or self._loop is not loop:  # a pool belongs to its loop
             from openai import DefaultAioHttpClient
 
-            self._http, self._loop = DefaultAioHttpClient(follow_redirects=False), loop
+            self._http, self._loop = DefaultAioHttpClient(), loop
+            self._ways.clear()
         return self._http
 
     def _used(self, access: Access, answer: Mapping[str, Any]) -> Usage:
@@ -283,24 +319,15 @@ def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
     return tuple(out)
 
 
-def _call(access: Access, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What the HTTP client needs for a call."""
-    import httpx2
+@lru_cache(maxsize=100)
+def _patience(seconds: float) -> ClientTimeout:
+    from aiohttp import ClientTimeout
 
-    return {
-        "url": _address(access.base_url),
-        "content": _encoded(body),
-        "headers": {"Authorization": f"Bearer {access.api_key}", "Content-Type": "application/json", **_HEADERS},
-        "timeout": httpx2.Timeout(access.timeout, connect=min(_CONNECT, access.timeout)),
-    }
+    return ClientTimeout(connect=seconds, sock_connect=min(_CONNECT, seconds), sock_read=seconds)
 
 
-@lru_cache(maxsize=1000)
-def _address(base_url: str) -> URL:
-    """Taken apart once: the HTTP client does that anew for each call that brings words."""
-    import httpx2
-
-    return httpx2.URL(base_url.rstrip("/") + _PATH)
+def _well(response: ClientResponse) -> bool:
+    return 200 <= response.status < 300
 
 
 def _read(raw: bytes) -> Any:
@@ -310,12 +337,12 @@ def _read(raw: bytes) -> Any:
         raise LLMUnavailable("the language model's answer is not JSON") from None
 
 
-def _refusal(response: Response, raw: bytes) -> LLMError:
+def _refusal(response: ClientResponse, raw: bytes) -> LLMError:
     try:
         said = orjson.loads(raw)
     except orjson.JSONDecodeError:
         said = None
-    return from_status(response.status_code, said, response.headers)
+    return from_status(response.status, said, response.headers)
 
 
 async def _at_once(completion: Completion) -> _Pieces:

@@ -37,13 +37,13 @@ class FormatRefused(LLMRejected):
 def from_http(error: BaseException) -> LLMError:
     """Any exception out of the HTTP client or of reading what it brought, in a stream too. What it says never holds a
     key."""
-    import httpx2
+    import aiohttp
 
     if isinstance(error, LLMError):
         return error
-    if isinstance(error, httpx2.TimeoutException):
+    if isinstance(error, TimeoutError):
         return LLMUnavailable("the language model did not answer in time")
-    if isinstance(error, httpx2.ConnectError):
+    if isinstance(error, aiohttp.ClientConnectorError):
         return LLMUnavailable("the language model can't be reached")
     if isinstance(error, json.JSONDecodeError):
         return LLMUnavailable("the language model's answer is not JSON")

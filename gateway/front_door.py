@@ -54,18 +54,18 @@ class Door:
         self.closing = asyncio.Event()  # streams that have no end of their own end then
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].startswith("/webhooks/"):
+            await self._webhooks(scope, receive, send)
+            return
         # The server's own way to end a connection whose other side no longer reads.
         transport = getattr(getattr(send, "__self__", None), "transport", None)
         scope = {**scope, ABORT: getattr(transport, "abort", None), CLOSING: self.closing}
         await self._guard(scope, receive, send)
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith("/webhooks/"):
-            await self._webhooks(scope, receive, send)
-        else:
-            if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
-                scope = {**scope, "path": scope["path"].rstrip("/")}
-            await self._api(scope, receive, send)
+        if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
+            scope = {**scope, "path": scope["path"].rstrip("/")}
+        await self._api(scope, receive, send)
 
 
 @asynccontextmanager

@@ -41,24 +41,29 @@ _ALWAYS: Mapping[bytes, bytes] = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
 }
+FOR_PROGRAMS = (*_ALWAYS.items(), *_UNSHOWN)  # what an answer that no browser asks for tells one all the same
 _YEAR = b"max-age=31536000"
 
 
 class GuardedHttp(HttpToolsProtocol):
-    """The server's own protocol reads heads of any length, for as long as they take."""
+    """The server's own protocol reads heads of any length, for as long as they take. A head that comes in one piece
+    costs no timer."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._head = 0  # bytes of it so far
+        self._reading = True  # a head, or waiting for the connection's first
         self._timer: asyncio.TimerHandle | None = None
-        self._begin()
+        self._watch()
 
     def data_received(self, data: bytes) -> None:
-        if self._timer is not None:
+        if self._reading:
             self._head += len(data)
         super().data_received(data)
-        if self._timer is not None and self._head > LARGEST_HEAD:
-            self._refuse(b"431 Request Header Fields Too Large")
+        if self._reading and not self.transport.is_closing():
+            self._watch()
+            if self._head > LARGEST_HEAD:
+                self._refuse(b"431 Request Header Fields Too Large")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended()
@@ -66,24 +71,21 @@ class GuardedHttp(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value)
-        self._told += len(name) + len(value)
-        if self._told > LARGEST_HEAD:  # however quickly it came; the server answers 400
-            raise ValueError("the head is too large")
+        if not self._reading:
+            self._reading, self._head = True, 0
 
     def on_headers_complete(self) -> None:
         self._ended()
+        if sum([len(name) + len(value) for name, value in self.headers]) > LARGEST_HEAD:
+            raise ValueError("the head is too large")  # however quickly it came; the server answers 400
         super().on_headers_complete()
 
-    def _begin(self) -> None:
+    def _watch(self) -> None:
         if self._timer is None:
-            self._head = self._told = 0
             self._timer = self.loop.call_later(HEAD_WITHIN, self._refuse, b"408 Request Timeout")
 
     def _ended(self) -> None:
+        self._reading = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -159,13 +161,22 @@ class Guard:
                 if b"content-security-policy" not in given:
                     more += _UNSHOWN
                 message = {**message, "headers": [*message.get("headers", ()), *more]}
-            try:
-                async with asyncio.timeout(READ_WITHIN):
-                    await send(message)
-            except TimeoutError:
-                _abort(send)
+            await sent(send, message)
 
         return answer
+
+
+async def sent(send: Any, message: Any) -> None:
+    """Sends a piece of an answer; a client that leaves too much unread for too long loses the connection."""
+    flow = getattr(getattr(send, "__self__", None), "flow", None)
+    if flow is not None and not flow.write_paused:  # the server takes it without a wait
+        await send(message)
+        return
+    try:
+        async with asyncio.timeout(READ_WITHIN):
+            await send(message)
+    except TimeoutError:
+        _abort(send)
 
 
 def _in_time(scope: Mapping[str, Any], receive: Any, send: Any) -> Any:

@@ -50,6 +50,7 @@ _EXTRA = (
     ("longitude", "longitude"),
     ("quotedMessageId", "quoted_message_id"),
 )
+_EXTRA_NAMES = frozenset(name for name, _ in _EXTRA)
 
 
 class LineReceiver:
@@ -183,7 +184,7 @@ def _kind(content: Object, text: str) -> Kind:
 
 
 def _extra(content: Object, kind: Kind) -> dict[str, Any]:
-    extra = known(content, _EXTRA)
+    extra = known(content, _EXTRA) if not _EXTRA_NAMES.isdisjoint(content) else {}
     if kind is Kind.TEXT:
         return extra
     if keywords := content.get("keywords"):

@@ -21,6 +21,7 @@ from gateway.inbox.base import Policy, event_of, name_of
 from gateway.inbox.last_puts import LastPuts
 from gateway.inbox.redis import RedisInbox
 from gateway.inbox.spool import Entry, Spool
+from gateway.inbox.together import Together
 from gateway.messages import InboundMessage
 from memory.errors import MemoryFault
 from memory.keys import ConversationRef
@@ -53,29 +54,17 @@ class SafeInbox:
         self._puts = LastPuts(spool.folder / "recent")
         self._contact_at = -CONTACT_EVERY
         self._crowded = False
+        self._putting = Together(self._through)
         self.away = False
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
         """Safe when it returns, in the inbox or on disk. Raises InboxUnavailable when neither takes them."""
         doubtful = False
-        names = [name_of(message) for message, _ in messages]
-        if not self.away and not self._spool.holds(names):
-            before = self._puts.note(names)  # first: this process may be killed before it hears the answer
+        if not self.away and not self._spool.holds(messages):
             try:
-                async with asyncio.timeout(PATIENCE):
-                    kept = await self._inbox.put(messages)
-                if not self._crowded:
-                    self._puts.note_contact()
-                return kept
+                return list(await self._putting(messages))
             except InboxUnavailable as error:
                 doubtful = error.ambiguous
-                log.warning("the inbox is away: %s", error)
-            except TimeoutError:
-                doubtful = True
-                log.warning("the inbox is away: no answer")
-            if not doubtful:
-                self._puts.take_back(names, before)
-            self.away = True
         entries = await asyncio.to_thread(self._spool.add, messages, doubtful=doubtful)
         for entry in entries:
             if entry is None:
@@ -85,6 +74,26 @@ class SafeInbox:
             else:
                 entry.release()
         return [entry is not None for entry in entries]
+
+    async def _through(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
+        """Into the inbox, what several webhooks brought together."""
+        if self.away:  # since they came
+            raise InboxUnavailable("the inbox is away")
+        names = [name_of(message) for message, _ in messages]
+        before = self._puts.note(names)  # first: this process may be killed before it hears the answer
+        try:
+            async with asyncio.timeout(PATIENCE):
+                kept = await self._inbox.put(messages)
+        except (InboxUnavailable, TimeoutError) as error:
+            self.away = True
+            away = error if isinstance(error, InboxUnavailable) else InboxUnavailable("no answer", ambiguous=True)
+            log.warning("the inbox is away: %s", away)
+            if not away.ambiguous:
+                self._puts.take_back(names, before)
+            raise away from error
+        if not self._crowded:
+            self._puts.note_contact()
+        return kept
 
     async def watch(self, stop: asyncio.Event) -> None:
         """Until `stop`: notices when the inbox is back, and brings home what the spool holds, this process's and that

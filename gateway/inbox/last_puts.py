@@ -28,9 +28,10 @@ class LastPuts:
 
     def note(self, conversations: Sequence[str]) -> list[float]:
         """Something of each is about to be put; what stood here before."""
-        now, before = self._clock(), [self._read(_slot(name)) for name in conversations]
-        for name in conversations:
-            self._write(_slot(name), now)
+        now, slots = self._clock(), [_slot(name) for name in conversations]
+        before = [self._read(slot) for slot in slots]
+        for slot in slots:
+            self._write(slot, now)
         return before
 
     def take_back(self, conversations: Sequence[str], before: Sequence[float]) -> None:
@@ -53,7 +54,7 @@ class LastPuts:
         return put_at > 0 and self._read(0) - put_at < seconds
 
     def _write(self, slot: int, value: float) -> None:
-        self._table[slot * _CELL.size : (slot + 1) * _CELL.size] = _CELL.pack(value)
+        _CELL.pack_into(self._table, slot * _CELL.size, value)
 
     def _read(self, slot: int) -> float:
         return float(_CELL.unpack_from(self._table, slot * _CELL.size)[0])

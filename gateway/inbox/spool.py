@@ -143,13 +143,13 @@ class Spool:
         except FileNotFoundError:
             return 0
 
-    def holds(self, conversations: Iterable[str]) -> bool:
-        """Whether there is anything of these conversations, answered or not."""
+    def holds(self, messages: Iterable[tuple[InboundMessage, Policy]]) -> bool:
+        """Whether there is anything of their conversations, answered or not."""
         try:
             kept = [name for name in os.listdir(self.folder) if name.endswith((".json", ".done"))]
         except OSError:
             return False
-        hashes = {_hash(name) for name in conversations} if kept else set()
+        hashes = {_hash(name_of(message)) for message, _ in messages} if kept else set()
         return any(name.partition("-")[0] in hashes for name in kept)
 
     def free(self, suffixes: tuple[str, ...] = (".json", ".done")) -> list[Entry]:

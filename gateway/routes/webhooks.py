@@ -15,11 +15,13 @@ from typing import Any
 import orjson
 
 from config.tenants import Tenant
+from gateway.adapters import line, telegram
 from gateway.adapters.base import Receiver
 from gateway.admission import Admission
 from gateway.bot_ids import BotIds
 from gateway.channel_states import ChannelStates, Trouble
 from gateway.errors import InboxUnavailable, ReceiveFault
+from gateway.http_limits import FOR_PROGRAMS, sent
 from gateway.intake import Intake
 from gateway.metrics import Metrics
 
@@ -33,6 +35,8 @@ LARGEST_BODY = 1024 * 1024
 SLOWEST_BODY = 10.0  # seconds
 _DESTINATION = re.compile(rb'"destination"\s*:\s*"(U[0-9a-f]{32})"')
 RETRY_AFTER = 5  # seconds we ask a platform to wait when nothing can be kept
+_READ = {name.encode(): name for name in ("content-length", line.SIGNATURE_HEADER, telegram.SECRET_HEADER)}
+_TAKEN = [(b"content-type", b"application/json"), (b"content-length", b"2")]  # no browser sees it: it was signed
 
 
 class Refused(Exception):
@@ -73,20 +77,21 @@ class Webhooks:
                 raise Refused(404, "No such webhook")
             if scope["method"] != "POST":
                 raise Refused(405, "Webhooks are posted")
-            status = await self._take(parts[1], parts[2], parts[3], scope, receive)
-            await _answer(send, status)
+            await self._take(parts[1], parts[2], parts[3], scope, receive)
+            await sent(send, {"type": "http.response.start", "status": 200, "headers": _TAKEN})
+            await sent(send, {"type": "http.response.body", "body": b"{}"})
         except Refused as refused:
             platform = parts[1] if len(parts) > 1 and parts[1] in self._receivers else "unknown"
             self._metrics.webhooks_refused.labels(platform=platform, status=refused.status).inc()
-            await _answer(send, refused.status, str(refused))
+            await _refuse(send, refused.status, str(refused))
 
-    async def _take(self, platform: str, tenant_id: str, channel: str, scope: Scope, receive: Receive) -> int:
+    async def _take(self, platform: str, tenant_id: str, channel: str, scope: Scope, receive: Receive) -> None:
         tenant = self._tenant_of(tenant_id)
         settings = tenant.channels.get(channel) if tenant else None
         if tenant is None or settings is None or settings.platform != platform:
             raise Refused(404, "No such webhook")
         await self._admission.admitted(tenant_id)
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {_READ[name]: value.decode("latin-1") for name, value in scope["headers"] if name in _READ}
         body = await _body(headers, receive)
         try:
             received = self._receivers[platform].receive(tenant, channel, body, headers, self._clock())
@@ -103,7 +108,6 @@ class Webhooks:
         except InboxUnavailable as error:
             log.error("message can't be kept: %s", error, extra={"tenant": tenant.id, "channel": channel})
             raise Refused(503, "Nothing can be kept just now") from error
-        return 200
 
     async def _suspect(self, tenant: Tenant, channel: str, body: bytes) -> None:
         """A webhook whose signature is wrong may well be another of our channels': its URL was pasted into the wrong
@@ -120,30 +124,37 @@ async def _body(headers: Mapping[str, str], receive: Receive) -> bytes:
     declared = headers.get("content-length", "")
     if declared.isdigit() and int(declared) > LARGEST_BODY:
         raise Refused(413, "The body is over 1 MiB")
-    chunks: list[bytes] = []
-    size = 0
+    if not getattr(getattr(receive, "__self__", None), "more_body", True):  # the server has all of it
+        return await _rest(receive)
     try:
         async with asyncio.timeout(SLOWEST_BODY):
-            while True:
-                event = await receive()
-                if event["type"] == "http.disconnect":
-                    raise Refused(400, "The request was broken off")
-                chunk = event.get("body", b"")
-                size += len(chunk)
-                if size > LARGEST_BODY:
-                    raise Refused(413, "The body is over 1 MiB")
-                chunks.append(chunk)
-                if not event.get("more_body"):
-                    return b"".join(chunks)
+            return await _rest(receive)
     except TimeoutError:
         raise Refused(408, "The body came too slowly") from None
 
 
-async def _answer(send: Send, status: int, title: str = "") -> None:
-    body = orjson.dumps({"title": title, "status": status}) if title else b"{}"
+async def _rest(receive: Receive) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise Refused(400, "The request was broken off")
+        chunk = event.get("body", b"")
+        size += len(chunk)
+        if size > LARGEST_BODY:
+            raise Refused(413, "The body is over 1 MiB")
+        chunks.append(chunk)
+        if not event.get("more_body"):
+            return b"".join(chunks)
+
+
+async def _refuse(send: Send, status: int, title: str) -> None:
+    body = orjson.dumps({"title": title, "status": status})
     headers = [
-        (b"content-type", b"application/problem+json" if title else b"application/json"),
+        (b"content-type", b"application/problem+json"),
         (b"content-length", str(len(body)).encode()),
+        *FOR_PROGRAMS,
     ]
     if status == 503:
         headers.append((b"retry-after", str(RETRY_AFTER).encode()))
@@ -151,5 +162,5 @@ async def _answer(send: Send, status: int, title: str = "") -> None:
         headers.append((b"allow", b"POST"))
     if status in (408, 413):
         headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await sent(send, {"type": "http.response.start", "status": status, "headers": headers})
+    await sent(send, {"type": "http.response.body", "body": body})

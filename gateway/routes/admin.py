@@ -109,7 +109,8 @@ def router(
     routes.include_router(admin_talks.router(pages, manager, talks, letters, statuses, described, clock))
     routes.include_router(admin_teach.router(pages, manager, taught, person.settings, client, clock))
     routes.include_router(admin_audit.router(pages, AuditLog(person.settings.data_dir), ring))
-    routes.include_router(admin_overview.router(pages, manager, client, letters, statuses, described, clock))
+    overview = admin_overview.router(pages, manager, client, letters, talks.board, statuses, described, clock)
+    routes.include_router(overview)
     routes.include_router(admin_shop.router(pages, ring, statuses, described, manager, forget, trying, clock))
     routes.include_router(admin_memories.router(pages, manager, client, forget, clock))  # last: it takes any tab
     return routes

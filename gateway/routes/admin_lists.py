@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from starlette.datastructures import QueryParams
 from config.tenants import Tenant
 from gateway.routes.admin_page import picked
 from gateway.routes.checkpoints import shown_point
-from gateway.routes.filters import following, going, whom
+from gateway.routes.filters import following, going
 from gateway.routes.lists import cursor_of, place_of
 from gateway.routes.memory import page_of
 from memory.facts import FactType, Priority, Scope
@@ -26,6 +26,7 @@ from processors.models import Band, EventType, band, floor
 
 A_PAGE = 30
 _RECENT = 25  # people whose checkpoints are shown where nobody is named
+_NAMESAKES = 50  # people who are meant by one name
 _LONGEST = 200  # characters of what is looked for
 _OUTCOMES = ("success", "failure", "unknown")
 _BANDS = tuple(one.value for one in Band if one is not Band.MINIMAL)
@@ -113,21 +114,20 @@ class Shown:
 
 async def shown(manager: MemoryManager, tenant: Tenant, asked: Asked, cursor: str, limit: int = A_PAGE) -> Shown:
     """A page of a tab. Each item has `ref`, which names it in forms. Raises MemoryFault, HTTPException 422."""
-    wanted = asked.wanted(tenant)
-    user = asked.user or None
+    users = await _whose(manager, tenant.id, asked.user) if asked.user else ()
+    if asked.user and not users:
+        return Shown([], None, 0)
+    wanted = replace(asked.wanted(tenant), users=users)
     if asked.tab == "facts":
-        page = await page_of(manager, tenant.id, limit, cursor, user, asked.sort or None, wanted=wanted)  # type: ignore[arg-type]
+        alone = users[0] if len(users) == 1 else None
+        page = await page_of(manager, tenant.id, limit, cursor, alone, asked.sort or None, wanted=wanted)  # type: ignore[arg-type]
         items = [one.model_dump(mode="json") for one in page.items]
         return Shown([_named(one, one["id"]) for one in items], page.next_cursor, page.total)
     if asked.tab == "checkpoints":
-        return await _points(manager, tenant.id, asked, cursor, limit)
+        return await _points(manager, tenant.id, asked, users, cursor, limit)
     kind: Kind = asked.tab  # type: ignore[assignment]
-    try:
-        who = await whom(manager, tenant.id, user)
-    except InvalidId:
-        raise HTTPException(422, "This can't be a user's id") from None
     on = going(kind, cursor, asked.sort or None, asked.q)
-    listed = await manager.catalog.page(tenant.id, kind, replace(wanted, user=who), limit=limit, **on)
+    listed = await manager.catalog.page(tenant.id, kind, wanted, limit=limit, **on)
     items = [_named(one, str(one.get("event_id") or one.get("id") or one["user_id"])) for one in listed.records]
     for one in items if kind == "events" else ():
         one["band"] = band(one["importance_score"]).value
@@ -170,8 +170,10 @@ async def statistics(manager: MemoryManager, tenant: Tenant, now: datetime) -> d
 async def days(manager: MemoryManager, tenant: Tenant, asked: Asked, now: datetime) -> dict[str, Any]:
     """Of events: `total` and `by` type with these filters, and `bars`: how many on each of the last thirty days."""
     zone = ZoneInfo(tenant.timezone)
-    who = await whom(manager, tenant.id, asked.user or None)
-    wanted = replace(asked.wanted(tenant), user=who)
+    users = await _whose(manager, tenant.id, asked.user) if asked.user else ()
+    if asked.user and not users:
+        return {"total": 0}
+    wanted = replace(asked.wanted(tenant), users=users)
     today = now.astimezone(zone).date()
     first = datetime.combine(today - timedelta(days=29), datetime.min.time(), zone)
     counts = await manager.catalog.counts(tenant.id, "events", wanted)
@@ -198,11 +200,22 @@ def _named(item: dict[str, Any], record_id: str) -> dict[str, Any]:
     return {**item, "ref": ref_of(item["user_id"] or "", record_id)}
 
 
-async def _points(manager: MemoryManager, tenant: str, asked: Asked, cursor: str, limit: int) -> Shown:
-    """Of one person; of nobody in particular those of the people seen last, as everybody's are in as many files."""
-    if asked.user:
-        users = [await manager.knowledge.canonical(tenant, asked.user)]
-    else:
+async def _whose(manager: MemoryManager, tenant: str, user: str) -> tuple[str, ...]:
+    """Those who are meant by an id, or by a name or a part of one. Raises HTTPException 422."""
+    if ":" in user:
+        try:
+            return (await manager.knowledge.canonical(tenant, user),)
+        except InvalidId:
+            raise HTTPException(422, "This can't be a user's id") from None
+    found = await manager.catalog.page(tenant, "users", Wanted(q=user), limit=_NAMESAKES)
+    return tuple(one["user_id"] for one in found.records)
+
+
+async def _points(
+    manager: MemoryManager, tenant: str, asked: Asked, users: Sequence[str], cursor: str, limit: int
+) -> Shown:
+    """Of these; of nobody in particular those of the people seen last, as everybody's are in as many files."""
+    if not users:
         recent = await manager.catalog.page(tenant, "users", Wanted(), limit=_RECENT)
         users = [one["user_id"] for one in recent.records]
     found = [one for user in users for one in await manager.talks.points(tenant, user)]

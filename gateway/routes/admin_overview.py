@@ -14,9 +14,11 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from redis.asyncio import Redis
 
 from config.tenants import Tenant, TenantStatus
+from gateway.board import Board
 from gateway.dead_letters import DeadLetter, DeadLetters
 from gateway.intake import policy_for
 from gateway.routes.admin_page import Pages, picked, see, with_
+from gateway.routes.admin_shop import USER
 from gateway.tally import Day, days, together
 from memory.memory_manager import MemoryManager
 from processors.models import Band, EventType
@@ -48,6 +50,7 @@ def router(
     manager: MemoryManager,
     client: Redis,
     letters: DeadLetters,
+    board: Board,
     statuses: Callable[[], list[TenantStatus]],
     described: Callable[[TenantStatus], Awaitable[dict[str, Any]]],
     clock: Callable[[], datetime],
@@ -83,7 +86,8 @@ def router(
             whole=whole,
             before=before,
             today=found[-1],
-            charts=_charts(dates[span:], now),
+            waiting=sum(row.entry.needs for row in await board.rows(shop.id) if row.entry.customer.user_id != USER),
+            charts=_charts(dates[span:], now, whole_shop=not channel),
             languages=whole.languages.most_common(6),
             questions=(await asyncio.to_thread(manager.unanswered.all, shop.id))[:_QUESTIONS],
             letters=await letters.list(shop.id, _SHOWN),
@@ -98,8 +102,13 @@ def router(
         letter = await letters.get(shop.id, about) if _ID.fullmatch(about) else None
         if letter is None:
             raise HTTPException(404, "There is no such message")
+        path = f"/admin/{shop.id}/overview"
+        if do == "drop" and form.one("sure") != "1":
+            return pages.confirm(
+                request, staff, shop, tab="overview", what="drop", do=form.one("do"), go="drop", action=path, back=path
+            )
         await _done(shop, do, letter)
-        return see(with_(f"/admin/{shop.id}/overview", done="retried" if do == "retry" else "dropped"))
+        return see(with_(path, done="retried" if do == "retry" else "dropped"))
 
     async def _done(shop: Tenant, do: str, letter: DeadLetter) -> None:
         if do == "retry":
@@ -112,17 +121,23 @@ def router(
     return routes
 
 
-def _charts(dates: Sequence[date], found: Sequence[Day]) -> list[Chart]:
+def _charts(dates: Sequence[date], found: Sequence[Day], *, whole_shop: bool) -> list[Chart]:
+    """What the model takes is counted for the whole shop alone."""
+
     def rows(values: Callable[[Day], Iterable[float | None]]) -> list[tuple[date, Sequence[float | None]]]:
         return [(at, tuple(values(day))) for at, day in zip(dates, found, strict=True)]
 
     kinds = [one.value for one in EventType]
     answered = ("c.messages", "c.by_model", "c.by_shop", "c.by_staff")
-    return [
+    charts = [
         Chart("messages", answered, rows(lambda d: (d.messages, d.by_model, d.by_shop, d.by_staff)), "lines"),
         Chart("latency", ("c.half", "c.most"), rows(lambda d: (d.within(0.5), d.within(0.9))), "lines", "s"),
         Chart("types", [f"type.{one}" for one in kinds], rows(lambda d: (d.types[one] for one in kinds)), "stacked"),
         Chart("bands", [f"band.{one}" for one in Band], rows(lambda d: (d.bands[one] for one in Band)), "stacked"),
-        Chart("tokens", ("c.tokens",), rows(lambda d: (d.tokens,)), "bars"),
-        Chart("dollars", ("c.dollars",), rows(lambda d: (round(d.dollars, 4),)), "bars", "$"),
     ]
+    if whole_shop:
+        charts += [
+            Chart("tokens", ("c.tokens",), rows(lambda d: (d.tokens,)), "bars"),
+            Chart("dollars", ("c.dollars",), rows(lambda d: (round(d.dollars, 4),)), "bars", "$"),
+        ]
+    return charts

@@ -24,6 +24,7 @@ from gateway.routes.admin_texts import MONTHS, Say
 from gateway.routes.page import FILES, Static
 from gateway.texts import Tongue
 from memory.errors import Ambiguous, Changed, MemoryFault
+from memory.facts import said
 from memory.facts import shown as value_shown
 from memory.keys import InvalidId
 
@@ -121,7 +122,8 @@ class Pages:
             tabs=TABS,
             here=here(request),
             switch=here(request, lang="en" if language == "th" else "th"),
-            when=lambda moment, day=False: _when(moment, zone, language, day=day),
+            when=lambda moment, day=False: written(moment, self._clock(), zone, language, day=day),
+            in_words=lambda key, value, text: in_words(key, value, text, say),
             day_of=lambda day: f"{day.day} {MONTHS[language][day.month - 1]}",
             number=lambda count: f"{count:,}",
             done=self._done(request, say),
@@ -166,17 +168,20 @@ class Pages:
         for name in self._templates.list_templates():
             self._templates.get_template(name)
 
-    def trouble(self, request: Request, error: Exception, staff: Staff | None = None) -> Response:
-        """What is wrong, in words; where to go is on the page."""
+    def trouble(self, request: Request, error: Exception) -> Response:
+        """What is wrong, in words, and the way back to where one came from."""
         status = status_of(error)
-        return self.render(request, "trouble.html", staff, None, status=status, code=status)
+        came = urlsplit(request.headers.get("referer", ""))
+        path = f"{came.path}?{came.query}" if came.query else came.path
+        back = ours(path, "/memories") if path != here(request) or request.method != "GET" else "/memories"
+        return self.render(request, "trouble.html", status=status, code=status, back=back)
 
     def _done(self, request: Request, say: Say) -> str:
         name = request.query_params.get("done", "")
         count = request.query_params.get("n", "0")
         if name == "undo_late":
             return say(name)
-        known = re.fullmatch(r"[a-z]{1,20}", name) and say(f"done.{name}") != name
+        known = re.fullmatch(r"[a-z]{1,20}", name) and say.knows(f"done.{name}")
         return say(f"done.{name}", count=count if count.isdigit() else "0") if known else ""
 
     def route_class(self) -> type[APIRoute]:
@@ -249,8 +254,17 @@ def see(path: str) -> Response:
     return Response(status_code=303, headers={"Location": path, "Cache-Control": "no-store"})
 
 
-def _when(moment: Any, zone: ZoneInfo, language: Tongue, *, day: bool) -> Markup:
-    """A time of the shop's as people write it; Thai years are Buddhist."""
+def in_words(key: str, value: Any, text: str, say: Say) -> str:
+    """A fact as it was told; where nobody told it in words, what it is about has a name in the page's language."""
+    if text != said(key, value) or not say.knows(f"key.{key}"):
+        return text
+    plain = value_shown(value)
+    named = {"preferred_language": f"lang.{plain}", "current_topic": f"type.{plain.upper()}"}.get(key, "")
+    return f"{say(f'key.{key}')}: {say(named) if say.knows(named) else plain}"
+
+
+def written(moment: Any, now: datetime, zone: ZoneInfo, language: Tongue, *, day: bool) -> Markup:
+    """A time of the shop's as people write it, no longer than it need be; Thai years are Buddhist."""
     try:
         at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
         if not isinstance(at, datetime):
@@ -258,9 +272,14 @@ def _when(moment: Any, zone: ZoneInfo, language: Tongue, *, day: bool) -> Markup
         local = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(zone)
     except (ValueError, OverflowError):
         return escape("–")
+    today, date = now.astimezone(zone).date(), f"{local.day} {MONTHS[language][local.month - 1]}"
     year = local.year + 543 if language == "th" else local.year
-    told = f"{local.day} {MONTHS[language][local.month - 1]} {year}" + ("" if day else f" {local:%H:%M}")
-    return Markup('<time datetime="{}">{}</time>').format(local.isoformat(timespec="seconds"), told)
+    full = f"{date} {year} {local:%H:%M}"
+    if local.year != today.year:
+        date += f" {year}"
+    told = date if day else f"{local:%H:%M}" if local.date() == today else f"{date} {local:%H:%M}"
+    stamp = local.isoformat(timespec="seconds")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(stamp, full, told)
 
 
 def picked(query: Mapping[str, str], name: str, among: Any) -> str:

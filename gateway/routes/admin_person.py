@@ -46,13 +46,16 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Of a timeline. `at` ISO 8601; `kind` is fact, event or episode; `badge` its type or outcome."""
+    """Of a timeline. `at` ISO 8601; `kind` is fact, event or episode; `badge` its type or outcome; `ref` names an
+    episode in links; `key` and `value` are a fact's."""
 
     at: str
     kind: str
     text: str
     badge: str
-    id: str
+    ref: str = ""
+    key: str = ""
+    value: Any = None
 
 
 def router(
@@ -89,11 +92,13 @@ def router(
             return await _page(request, staff, shop, user, say=form.one("say")[:_WORDS])
         if do == "merge":
             other = form.one("other").strip()
-            if not _is_person(other) or not _is_person(user):
-                raise HTTPException(422, "This is no person's id: write it as line:U… or telegram:12345")
+            if not _is_person(other) or not _is_person(user) or other == user:
+                return await _page(request, staff, shop, user, other=other)
             if form.one("sure") != "1":
+                called = await _called(shop.id, other)
                 return pages.confirm(
-                    request, staff, shop, tab="users", what="merge", do="merge", go="merge_go", back=back, other=other,
+                    request, staff, shop, tab="users", what="merge", do="merge", go="merge_go", back=back,
+                    other=f"{called} ({other})" if called else other, wrong="" if called is not None else "merge_new",
                     action=f"/memories/{shop.id}/person", fields={"user": user, "other": other},
                 )  # fmt: skip
             into = await _linked(shop.id, other, user)
@@ -124,7 +129,15 @@ def router(
         except ValueError as error:
             raise HTTPException(422, str(error)) from None
 
-    async def _page(request: Request, staff: Staff, shop: Tenant, user: str, say: str | None = None) -> Response:
+    async def _called(tenant: str, user: str) -> str | None:
+        """Their name, "" where none is known; None: nothing is known of such a person."""
+        memory = await manager.longterm.load(tenant, await manager.knowledge.canonical(tenant, user))
+        return ((memory.person and memory.person.display_name) or "") if memory else None
+
+    async def _page(
+        request: Request, staff: Staff, shop: Tenant, user: str, *, say: str | None = None, other: str = ""
+    ) -> Response:
+        """`say`: a message to be tried; `other`: what was given as another's id and is none."""
         if not user:
             raise HTTPException(404, "Nobody is named")
         ids = await all_ids(manager.longterm, shop.id, user)
@@ -160,6 +173,7 @@ def router(
             find=find,
             hits=hits,
             words=say,
+            other=other,
             preview=await _preview(shop, ids[0], say) if say else None,
             path=_path(shop.id, ids[0]),
             talk=cursor_of(ids[0], DEFAULT_AGENT, MAIN),
@@ -193,7 +207,7 @@ def _timeline(memory: LongTermMemory) -> list[Line]:
     """The newest first."""
     user = memory.user_id
     lines = [
-        Line(iso(one.timestamp), "event", _text(one.payload.get("original_message")), f"type.{one.event_type}", "")
+        Line(iso(one.timestamp), "event", _text(one.payload.get("original_message")), f"type.{one.event_type}")
         for one in memory.events
     ]
     lines += [
@@ -201,7 +215,7 @@ def _timeline(memory: LongTermMemory) -> list[Line]:
         for one in memory.episodes
     ]
     lines += [
-        Line(iso(one.created_at), "fact", one.text, f"type.{one.type}", ref_of(user, one.id))
+        Line(iso(one.created_at), "fact", one.text, f"type.{one.type}", key=one.key, value=one.value)
         for one in memory.facts
         if not one.deleted
     ]

@@ -56,6 +56,11 @@ def router(
         do, _, about = form.one("do").partition(":")
         path = f"/admin/{shop.id}/teach"
         if do == "remove":
+            if form.one("sure") != "1":
+                return pages.confirm(
+                    request, staff, shop, tab="teach", what="taught", do=form.one("do"), go="delete", action=path,
+                    back=path,
+                )  # fmt: skip
             if not taught.remove(shop.id, about):
                 raise HTTPException(404, "There is no such answer")
             return see(with_(path, done="deleted", n=1))

@@ -55,10 +55,11 @@ function draw(figure) {
         y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] },
       },
       axes: [
-        { ...axis, grid: { show: false }, space: 64, values: (_, marks) => marks.map((mark) => (Number.isInteger(mark) ? (days[mark] ?? "") : "")) },
+        { ...axis, grid: { show: false }, space: 64, size: 30, values: (_, marks) => marks.map((mark) => (Number.isInteger(mark) ? (days[mark] ?? "") : "")) },
         { ...axis, size: 52, values: (_, marks) => marks.map((mark) => (unit === "$" ? `$${mark}` : mark.toLocaleString())) },
       ],
       series: [{ value: (_, __, ___, day) => (day == null ? "" : days[day]), label: first }, ...series],
+      legend: { markers: { width: 0, fill: (plot, at) => plot.series[at].stroke(plot, at) } },
       cursor: { drag: { x: false, y: false }, y: false },
     },
     [days.map((_, day) => day), ...order.map((at) => tops[at])],

@@ -4,6 +4,7 @@
 const PAUSE = 250; // ms without a key before it is looked for
 const BUSY = 2000; // ms between two looks at what is at work
 const AGAIN = 30000; // ms between two looks at a conversation of which nothing is heard
+const NOTICE = 8000; // ms that a notice is seen; one with something to press stays until it is closed
 document.documentElement.classList.add("scripted");
 
 const asking = {};
@@ -116,6 +117,10 @@ document.addEventListener("submit", async (event) => {
   }
 });
 document.addEventListener("click", (event) => {
+  if (event.target.closest(".toast a")) {
+    event.preventDefault();
+    event.target.closest(".toast").classList.add("gone");
+  }
   for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
 document.addEventListener("keydown", (event) => {
@@ -135,6 +140,7 @@ document.addEventListener("keydown", (event) => {
 const said = new URL(location);
 for (const name of ["done", "n", "undo", "lang", "stats"]) said.searchParams.delete(name);
 history.replaceState(null, "", said); // loaded again, it does not say again what was done
+for (const notice of document.querySelectorAll(".toast:not(:has(button))")) setTimeout(() => notice.classList.add("gone"), NOTICE);
 needs();
 figures();
 again();

@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+import orjson
+
 from config.vault import PLAIN, Locked, Vault
 from memory import file_locks
 from memory.errors import LongTermUnavailable
@@ -100,6 +102,8 @@ class Files:
                 mark = place.mark()
             lines = [line for line in lines if adds(line)]
             if not lines:
+                return
+            if mark.nothing and self._begun(place, tenant, user, lines):
                 return
             written = b"".join(place.safe.seal_line(document.dump(line)) + b"\n" for line in lines)
             inode, size = journal.append(place.journal, written)
@@ -199,6 +203,21 @@ class Files:
         place.write(document.dump(merged, readable=True), self._compression)
         self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
         self._noted(tenant, user)
+        return True
+
+    def _begun(self, place: Place, tenant: str, user: str, lines: Sequence[Document]) -> bool:
+        """The first of a person goes into the file at once: half the syncs of a journal that is folded in. Whether it
+        is there; where a disk has no room for the file, it may have some for a line."""
+        lines = [orjson.loads(document.dump(line)) for line in lines]  # as a reader will see them
+        merged = document.merge(document.empty(tenant, user), lines, self._clock())
+        document.trim(merged, self._clock(), self._retention(tenant))
+        try:
+            place.write(document.dump(merged, readable=True), self._compression)
+        except OSError as error:
+            log.warning("the file of %s can't be begun now: %s", place.name, error.strerror)
+            return False
+        self._noted(tenant, user)
+        self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
         return True
 
     def _memory(self, place: Place, tenant: str, user: str) -> LongTermMemory:

@@ -195,6 +195,16 @@ class TestFiles:
         }
         assert await store.load(TENANT, USER) is None
 
+    async def test_the_first_of_a_person_goes_into_the_file_at_once_or_else_into_the_journal(
+        self, store: JsonFiles, base: Path
+    ) -> None:
+        await store.save_events(TENANT, USER, [event(0)])
+        assert [name for name in names(base / TENANT) if name[0] != "."] == ["line:U1.json"]
+        (base / TENANT / "line:U2.json.tmp").mkdir()  # no file can be written there
+        await store.save_events(TENANT, "line:U2", [event(0)])
+        assert (base / TENANT / "line:U2.journal").exists()
+        assert await ids(store_on(base), user="line:U2") == await ids(store_on(base)) == ["e0"]
+
     async def test_a_long_journal_is_folded_in(self, store: JsonFiles, base: Path) -> None:
         for n in range(60):
             await store.save_events(TENANT, USER, [event(n, filler="x" * 5000)])

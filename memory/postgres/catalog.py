@@ -113,18 +113,22 @@ class PostgresCatalog:
                 return await within(db)
 
     async def _searched(self, tenant: str, look: Callable[[Connection], Awaitable[T]]) -> T:
+        """What was saved before is taken in by the second time at the latest: the first may have been under way. What is
+        saved meanwhile need not be waited for."""
         deadline = time.monotonic() + self._patience
-        while True:
+        for again in (True, True, False):
+            late = not again or time.monotonic() >= deadline
             with _faults():
                 async with self._database.tenant(tenant, reading=True) as db:
                     current, whole = await self._filling.current(db, tenant)
-                    late = time.monotonic() >= deadline
                     if current or (late and whole):
                         return await look(db)
-            if late:
-                raise CatalogUnavailable("the lists of this tenant are being made: ask again in a moment")
-            work = self._filling.begin(tenant, searched=True)
-            await asyncio.wait({work}, timeout=max(0.0, deadline - time.monotonic()))
+                if late:
+                    break
+                work = self._filling.begin(tenant, searched=True)
+                for done in (await asyncio.wait({work}, timeout=max(0.0, deadline - time.monotonic())))[0]:
+                    done.result()
+        raise CatalogUnavailable("the lists of this tenant are being made: ask again in a moment")
 
     async def _total(
         self, db: Connection, tenant: str, kind: Kind, wanted: Wanted, places: queries.Places | None

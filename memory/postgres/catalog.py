@@ -113,8 +113,8 @@ class PostgresCatalog:
                 return await within(db)
 
     async def _searched(self, tenant: str, look: Callable[[Connection], Awaitable[T]]) -> T:
-        """What was saved before is taken in by the second time at the latest: the first may have been under way. What is
-        saved meanwhile need not be waited for."""
+        """What was saved before is taken in by the second time at the latest: the first may have been under way. What
+        is saved meanwhile need not be waited for."""
         deadline = time.monotonic() + self._patience
         for again in (True, True, False):
             late = not again or time.monotonic() >= deadline

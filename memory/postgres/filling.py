@@ -11,8 +11,9 @@ import asyncio
 import logging
 from collections.abc import Collection
 
+from memory.index import schema
 from memory.postgres import tallies, texts
-from memory.postgres.database import Connection, Database, counted
+from memory.postgres.database import Connection, Database
 
 log = logging.getLogger(__name__)
 
@@ -37,11 +38,11 @@ class Filling:
         found = await db.execute(
             "SELECT EXISTS (SELECT FROM chat_chat.people WHERE tenant = %s AND tallied <> version)"
             " OR EXISTS (SELECT FROM chat_chat.taken WHERE tenant = %s AND NOT searched),"
-            " EXISTS (SELECT FROM chat_chat.catalogs WHERE tenant = %s AND whole)",
-            [tenant] * 3,
+            " EXISTS (SELECT FROM chat_chat.catalogs WHERE tenant = %s AND whole AND form >= %s)",
+            [tenant, tenant, tenant, schema.VERSION],
         )
         late, whole = await found.fetchone() or (True, False)
-        return not late, whole
+        return whole and not late, whole
 
     def begin(self, tenant: str, *, searched: bool) -> asyncio.Task[int]:
         """One at a time a tenant, however many ask. It goes on when the one who asked is gone."""
@@ -64,7 +65,8 @@ class Filling:
         more = searched
         while more and not self._stopping:
             async with self._database.tenant(tenant) as db:
-                await _locked(db, tenant)
+                if not await _in_form(db, tenant, await _locked(db, tenant)):
+                    break
                 users = [name for (name,) in await (await db.execute(_UNSEARCHED, [tenant, _STEP])).fetchall()]
                 await texts.take(db, tenant, users)
                 await db.execute(
@@ -105,10 +107,10 @@ class Filling:
     async def empty(self, tenant: str) -> None:
         async with self._database.tenant(tenant) as db:
             await _locked(db, tenant)
-            for table in ("taken", "tallies", "texts", "postings"):
-                await counted(db, f"DELETE FROM chat_chat.{table} WHERE tenant = %s", [tenant])
+            await _without_texts(db, tenant)
+            for table in ("taken", "tallies"):
+                await db.execute(f"DELETE FROM chat_chat.{table} WHERE tenant = %s".encode(), [tenant])
             await db.execute("UPDATE chat_chat.people SET tallied = 0 WHERE tenant = %s", [tenant])
-            await db.execute("UPDATE chat_chat.catalogs SET whole = false WHERE tenant = %s", [tenant])
 
     async def close(self) -> None:
         """What is being filled stops after its step, and goes on from there when it is next asked for."""
@@ -127,6 +129,25 @@ async def _known(db: Connection, tenant: str) -> tuple[int] | None:
     return await (await db.execute("SELECT next FROM chat_chat.catalogs WHERE tenant = %s", [tenant])).fetchone()
 
 
-async def _locked(db: Connection, tenant: str) -> None:
+async def _locked(db: Connection, tenant: str) -> int:
+    """The form of the terms by which its texts were taken."""
     await db.execute("INSERT INTO chat_chat.catalogs (tenant) VALUES (%s) ON CONFLICT DO NOTHING", [tenant])
-    await db.execute("SELECT FROM chat_chat.catalogs WHERE tenant = %s FOR UPDATE", [tenant])
+    found = await db.execute("SELECT form FROM chat_chat.catalogs WHERE tenant = %s FOR UPDATE", [tenant])
+    (form,) = await found.fetchone() or (0,)
+    return int(form)
+
+
+async def _in_form(db: Connection, tenant: str, form: int) -> bool:
+    """Texts that were taken by older terms are taken anew; False: by newer ones, which only their version adds to."""
+    if form < schema.VERSION:
+        await _without_texts(db, tenant)
+        await db.execute("UPDATE chat_chat.taken SET searched = false WHERE tenant = %s", [tenant])
+        asked = "UPDATE chat_chat.catalogs SET form = %s WHERE tenant = %s"
+        await db.execute(asked, [schema.VERSION, tenant])
+    return form <= schema.VERSION
+
+
+async def _without_texts(db: Connection, tenant: str) -> None:
+    for table in ("texts", "postings"):
+        await db.execute(f"DELETE FROM chat_chat.{table} WHERE tenant = %s".encode(), [tenant])
+    await db.execute("UPDATE chat_chat.catalogs SET whole = false WHERE tenant = %s", [tenant])

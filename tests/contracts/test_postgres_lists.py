@@ -150,6 +150,20 @@ class TestKeptUp:
         assert await listed(catalog, wanted=Wanted(q="coffee")) == ["a"]
         await catalog.close()
 
+    async def test_texts_of_older_terms_are_taken_anew_and_those_of_newer_ones_left_alone(
+        self, url: str, manager: MemoryManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As long as two versions run the older one searches in what the newer one has taken."""
+        await manager.remember(TENANT, ANN, key="a", value="coffee")
+        assert await listed(manager.catalog, wanted=Wanted(q="coffee")) == ["a"]
+        monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+        assert await listed(manager.catalog, wanted=Wanted(q="coffee")) == ["a"]
+        with psycopg.connect(url) as owner:
+            assert owner.execute("SELECT form, next FROM chat_chat.catalogs").fetchone() == (schema.VERSION, 4)
+        monkeypatch.setattr(schema, "VERSION", schema.VERSION - 1)
+        await manager.remember(TENANT, ANN, key="b", value="coffee")
+        assert await listed(manager.catalog, wanted=Wanted(q="coffee")) == ["a"]
+
     async def test_a_search_costs_what_is_found(self, manager: MemoryManager, monkeypatch: pytest.MonkeyPatch) -> None:
         """In a large list nobody reads where that stands which nearly all have."""
         monkeypatch.setattr(sought, "_LARGE", 20)

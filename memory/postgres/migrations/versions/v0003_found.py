@@ -10,13 +10,15 @@ down_revision = "0002"
 # whoever wrote it, also a version of ours that knows nothing of this. `taken` has what a person adds to the tallies,
 # and whether their texts are in `texts` as they stand now. A text is found by its number: `postings` has, for each term
 # and block of numbers, those that have it, two bytes each, which hardly shrink by compression. `catalogs` has a row of
-# each tenant of whom anything was asked: its lock, the next number, whether everybody's texts were taken once.
+# each tenant of whom anything was asked: its lock, the next number, whether everybody's texts were taken once, and by
+# which form of the terms.
 TABLES = """
 ALTER TABLE chat_chat.people ADD COLUMN tallied bigint NOT NULL DEFAULT 0;
 CREATE INDEX people_behind ON chat_chat.people (tenant, user_id) WHERE tallied <> version;
 
 CREATE TABLE chat_chat.catalogs (
-    tenant text COLLATE "C" PRIMARY KEY, next bigint NOT NULL DEFAULT 0, whole boolean NOT NULL DEFAULT false
+    tenant text COLLATE "C" PRIMARY KEY, next bigint NOT NULL DEFAULT 0, whole boolean NOT NULL DEFAULT false,
+    form integer NOT NULL DEFAULT 0
 );
 
 CREATE TABLE chat_chat.taken (

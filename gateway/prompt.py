@@ -249,6 +249,9 @@ def _facts(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pause(history: Sequence[Mapping[str, Any]], now: datetime) -> str:
     """Words such as "today" in earlier messages mean another day when the customer came back later."""
+    first = _moment(history[0].get("timestamp"), now) if history else now
+    if first is not None and now - first < BACK_AFTER:
+        return ""
     times = [*(_moment(line.get("timestamp"), now) for line in history), now]
     for newer in range(len(history)):
         last, until = times[-2 - newer], times[-1 - newer]

@@ -16,21 +16,30 @@ _MOST = 30  # goods in one list
 _WHERE = re.compile(
     r"(?:ร้าน|คลินิก|โรงแรม|สาขา)\S{0,6}?(?:อยู่|ตั้งอยู่)\S{0,4}?(?:ไหน|แถวไหน|ตรงไหน)|^(?:อยู่|ตั้งอยู่)(?:ที่ไหน|แถวไหน|ตรงไหน|ไหน)"
     r"|(?:ขอ|มี|ส่ง)\S{0,4}?(?:แผนที่|โลเคชั่น|โลเคชัน|พิกัด|ที่อยู่ร้าน|location)|ไปร้าน\S{0,6}ยังไง|ไปยังไง|เดินทางยังไง"
+    r"|(?:ที่อยู่|แผนที่|โลเคชั่น|โลเคชัน|พิกัด)(?:ของ)?ร้าน"
     r"|\bwhere (?:are you|r u|is (?:the|your) (?:shop|store|cafe|café|clinic|hotel|place|branch))\b"
     r"|\b(?:your|the shop'?s?) (?:address|location)\b"
-    r"|\bhow (?:do i|can i|to) (?:get|come) (?:there|to (?:you|the shop))\b"
+    r"|\bhow (?:do i|can i|to) (?:get|come) "
+    r"(?:there|to (?:you|(?:the|your) (?:shop|store|place|cafe|café|clinic|hotel)))\b"
+    r"|\b(?:what'?s|what is) the (?:address|location)\b(?! of my)"
+    r"|\b(?:send|share|give|tell)(?: me)? the (?:address|location|map)\b(?! of my)"
 )
 _PHONE = re.compile(
-    r"(?:ขอ|มี)\S{0,6}?(?:เบอร์)(?!ของ(?:ผม|ฉัน|เรา|หนู))|เบอร์(?:ร้าน|โทร|ติดต่อ)\S{0,8}(?:อะไร|ไหม|กี่)|โทร(?:หา|ไป|ติดต่อ)?\S{0,6}(?:เบอร์ไหน|เบอร์อะไร|ได้ที่ไหน)"
+    r"(?:ขอ|มี)\S{0,6}?(?:เบอร์)(?!ของ(?:ผม|ฉัน|เรา|หนู))|เบอร์(?:ร้าน|โทร|ติดต่อ)\S{0,8}(?:อะไร|ไหม|กี่)|โทร(?:หา|ไป|ติดต่อ)?\S{0,12}(?:เบอร์ไหน|เบอร์อะไร|ได้ที่ไหน)"
+    r"|ติดต่อ(?:ทาง)?ร้าน\S{0,4}(?:ทางไหน|ช่องทางไหน|ยังไง|ได้ที่ไหน)"
     r"|\b(?:your|the shop'?s?) (?:phone|telephone|contact)(?: number)?\b|\b(?:phone number|number) (?:to|can i) call\b"
     r"|\bhow (?:do i|can i) (?:call|phone|contact) (?:you|the shop)\b"
+    r"|\b(?:do you have|is there|got) (?:a|any) (?:phone|telephone|contact)\b|\bcall you\b.{0,14}\bnumber\b"
+    r"|^\W*(?:phone|telephone|contact)(?: number)?(?: please| pls)?\W*$"
 )
-_EMAIL = re.compile(r"(?:ขอ|มี)\S{0,4}?(?:อีเมล|e-?mail)|\b(?:your|the shop'?s?) e-?mail\b")
-_SITE = re.compile(r"(?:ขอ|มี)\S{0,4}?(?:เว็บ|เวป|website|ลิงก์เว็บ)|\b(?:your|the shop'?s?) (?:web ?site|site)\b")
+_EMAIL = re.compile(r"(?:ขอ|มี)\S{0,4}?(?:อีเมล|e-?mail)|\b(?:your|the shop'?s?|do you have an|is there an) e-?mail\b")
+_SITE = re.compile(
+    r"(?:ขอ|มี)\S{0,4}?(?:เว็บ|เวป|website|ลิงก์เว็บ)|\b(?:your|the shop'?s?|do you have a|is there a) (?:web ?site|site)\b"
+)
 _PRICE = re.compile(r"ราคา|เท่าไหร่|กี่บาท|กี่ตัง|แพงไหม|\bhow much\b|\bprices?\b|\bcosts?\b")
 _LIST = re.compile(
     r"(?:ขอ|มี|ดู)\S{0,6}?(?:เมนู|ราคา|เรทราคา|รายการ)|ราคา(?:เท่าไหร่|ยังไง|เป็นไง)?(?:บ้าง|ทั้งหมด)|เมนู\S{0,6}(?:อะไรบ้าง|ไหม)"
-    r"|\b(?:price ?list|menu|prices)\b"
+    r"|ขายอะไร|\b(?:price ?list|menu|prices)\b|\bwhat do you (?:sell|serve)\b"
 )
 _OWN = re.compile(
     r"ของ(?:ผม|ฉัน|ดิฉัน|หนู|เรา)|ที่สั่ง|รวม|ทั้งหมด\S{0,6}เท่าไหร่|ค่าส่ง|ส่งฟรี|\bmy\b|\btotal\b|\bshipping\b|\bdelivery\b"

@@ -22,7 +22,8 @@ _ASKED = re.compile(
     r"|(?:เวลา|วัน)(?:เปิด|ทำการ)|เปิดปิดกี่"
     r"|\b(?:are|r|is|will|would) (?:you|u|you guys|the shop|the store|the cafe|the clinic|it)"
     r" (?:be )?(?:still |already )?(?:open|closed)\b"
-    r"|\b(?:opening|business|your) hours\b"
+    r"|\b(?:opening|business|your) hours\b|^\W*hours\W*$|\b(?:opening|closing) times?\b"
+    r"|\bopen (?:till|til|until) (?:what time|when)\b"
     r"|\b(?:do|does|will) (?:you|u|you guys|the shop|the store|it) (?:open|close)\b"
     r"|\b(?:you )?open (?:now|tonight)\b"
 )
@@ -41,6 +42,7 @@ _WEEKLY = re.compile(
     r"|\byour (?:day off|days off|closing days?)\b"
 )
 _WEEKEND = re.compile(r"เสาร์\s?(?:-|–|และ|กับ)?\s?(?:วัน)?อาทิตย์|สุดสัปดาห์|\bweekends?\b")
+_TOMORROW = re.compile(r"(?<![ก-๎])พน\.?(?=ร้าน|เปิด|ปิด|หยุด|\s)")  # as it is shortened in chats
 _ENDINGS = re.compile(r"\b((?:mon|tues|wednes|thurs|fri|satur|sun)day)s\b")
 
 _SOON: dict[Tongue, tuple[str, ...]] = {
@@ -62,7 +64,7 @@ _MOST = 7  # days in one answer
 
 def opening(tenant: Tenant, words: str, now: datetime, language: Tongue) -> str | None:
     """The answer; None: nothing of the kind was asked, or the shop gives no hours. `now` is aware."""
-    plain = _ENDINGS.sub(r"\1", normalise(words))
+    plain = _plain(words)
     times = tenant.times
     if times is None or _OTHER.search(plain):
         return None
@@ -97,7 +99,7 @@ def depends_on_the_day(tenant: Tenant, words: str, now: datetime) -> bool:
     if tenant.times is None:
         return False
     local = now.astimezone(ZoneInfo(tenant.timezone))
-    named = _named(_ENDINGS.sub(r"\1", normalise(words)), local)
+    named = _named(_plain(words), local)
     return any(day != local.date() or tenant.times.is_special(day) or not tenant.times.blocks(day) for day in named)
 
 
@@ -112,6 +114,10 @@ def opens_at(tenant: Tenant, now: datetime, language: Tongue, *, after: datetime
     if ahead < len(_SOON[language]):
         return _SOON[language][ahead].format(at=at)
     return _LATER[language].format(day=_dated(opens.date(), language), at=at)
+
+
+def _plain(words: str) -> str:
+    return _TOMORROW.sub("พรุ่งนี้", _ENDINGS.sub(r"\1", normalise(words)))
 
 
 def _named(plain: str, local: datetime) -> list[date]:

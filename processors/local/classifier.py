@@ -18,9 +18,11 @@ from processors.models import EventType
 from processors.rules import Rules, default_rules
 from processors.rules.engine import reckoned
 from processors.rules.importance import heard
-from processors.rules.wording import BANDS, likely_band
+from processors.rules.wording import BANDS, evidence, likely_band
 
 FILE = Path(__file__).parent / "classifier.npz"
+_ARRAYS = ("types", "bands", "rarity", "usual", "judge")
+NEAR = 2.0  # see `likely_band`; surer of the band than the rules are, it need not lean as far to the middle
 _KEPT = 512  # messages whose guess is kept: one message is looked at more than once in a turn
 
 
@@ -37,8 +39,8 @@ class Guess:
 @dataclass(frozen=True, slots=True)
 class Weights:
     """What training leaves. `types` (features, 8) and `bands` (features, 5) are float32, `rarity` one a bucket of
-    letters; the temperatures divide the scores so that shares are what they say; `usual` (8, 5, 5) tells how often,
-    for a type and the band that the rules reckon, which band was right."""
+    letters; the temperatures divide the scores so that shares are what they say; `usual` (8, 5, 5) and `judge` (5, 19)
+    are for `wording.evidence` and `likely_band`."""
 
     types: Any
     bands: Any
@@ -46,10 +48,11 @@ class Weights:
     temperature: float
     band_temperature: float
     usual: Any
+    judge: Any
     base: int = 0  # of a tenant's own: which shipped weights it was made from
 
     def write(self, path: Path) -> None:
-        halves = {name: getattr(self, name).astype(np.float16) for name in ("types", "bands", "rarity", "usual")}
+        halves = {name: getattr(self, name).astype(np.float16) for name in _ARRAYS}
         heats = np.float32([self.temperature, self.band_temperature])
         np.savez_compressed(path, temperatures=heats, base=np.uint32(self.base), **halves)
 
@@ -58,7 +61,7 @@ class Weights:
         """Raises OSError or ValueError for a file that `write` did not make."""
         try:
             with np.load(path, allow_pickle=False) as data:
-                whole = {name: data[name].astype(np.float32) for name in ("types", "bands", "rarity", "usual")}
+                whole = {name: data[name].astype(np.float32) for name in _ARRAYS}
                 types, bands = map(float, data["temperatures"])
                 base = int(data["base"]) if "base" in data else 0
         except (KeyError, EOFError, BadZipFile, zlib.error) as error:
@@ -79,7 +82,7 @@ class Classifier:
         self.vectors = vectors
         self.weights = weights
         self._rules = rules or default_rules()
-        self._usual = weights.usual.tolist()
+        self._usual, self._judge = weights.usual.tolist(), weights.judge.tolist()
         self.guess = lru_cache(maxsize=_KEPT)(self._guess)
 
     @classmethod
@@ -96,7 +99,8 @@ class Classifier:
         shares = probabilities((features @ self.weights.types[told])[None, :] / self.weights.temperature)[0]
         bands = probabilities((features @ self.weights.bands[told])[None, :] / self.weights.band_temperature)[0]
         best = int(shares.argmax())
-        band = likely_band(shares.tolist(), bands.tolist(), reckoned(verdict.found), self._usual)
+        speaks = evidence(shares.tolist(), bands.tolist(), reckoned(verdict.found), self._usual)
+        band = likely_band(speaks, self._judge, NEAR)
         return Guess(
             event_type=TYPES[best],
             confidence=round(float(shares[best]), 3),

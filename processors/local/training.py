@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from processors.language import detect
-from processors.local.classifier import Classifier, Weights, probabilities
+from processors.local.classifier import NEAR, Classifier, Weights, probabilities
 from processors.local.features import TYPES, rarity, row
 from processors.local.vectors import Vectors
 from processors.models import EventType
@@ -22,7 +22,7 @@ from processors.rules import Rules, default_rules, wording
 from processors.rules.engine import reckoned, scores_of
 from processors.rules.importance import Found
 from processors.rules.signs import NAMES, signs
-from processors.rules.wording import BAND_STARTS, BANDS, likely_band
+from processors.rules.wording import BAND_STARTS, BANDS, evidence, likely_band
 
 WRITTEN = Path(__file__).parent / "messages.tsv"
 _FLATNESS = 1e-3  # how strongly weights are drawn to zero
@@ -30,6 +30,8 @@ _STEPS = 200
 _SEEN_TWICE = 2  # messages that a group of letters must stand in
 _LETTERS_WEIGH = 0.6  # of a group of letters, in the scale of the signs
 _FAINT = 0.4  # a group none of whose weights is above is left out: half of them, and no answer differs
+_DIRECTIONS = 1100  # in which the examples differ most: nine tenths of all that they differ in
+_STRANGE = 3.0  # what others' messages count beside those written for training, where evidence for a band is weighed
 _CORRECTION = 4.0  # what a correction of the shop's own people counts beside one message of the training set
 
 
@@ -43,6 +45,7 @@ class Example:
     also: frozenset[EventType] = frozenset()  # types that a careful second reader could defend
     language: str = ""
     weight: float = 1.0
+    found: bool = False  # somebody wrote it to somebody, and not for training
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class Measured:
     bands: Any
     temperature: float
     band_temperature: float
+    judge: Any  # see `likely_band`
 
 
 def written() -> list[Example]:
@@ -67,7 +71,8 @@ def written() -> list[Example]:
 
 
 def labelled(path: Path) -> list[Example]:
-    """The messages of a JSON Lines file with `text`, `label`, `also_ok`, `importance_band` ("0.5-0.6"), `language`."""
+    """The messages of a JSON Lines file with `text`, `label`, `also_ok`, `importance_band` ("0.5-0.6"), `language`,
+    and `source` where others wrote them."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [
         Example(
@@ -76,6 +81,7 @@ def labelled(path: Path) -> list[Example]:
             float(r["importance_band"][:3]) + 0.05,
             frozenset(map(EventType, r.get("also_ok", ()))),
             r.get("language", ""),
+            found="source" in r,
         )
         for r in rows
     ]
@@ -89,8 +95,8 @@ def train(base: Sequence[Example], corrections: Iterable[Example], vectors: Vect
     weights = rarity([example.text for example in examples])
     table = _Table(examples, seen, _rows(examples, seen, vectors, weights))
     types, bands = table.fit()
-    heats = table.measure(len(examples), 3)
-    found = Weights(types, bands, weights, heats.temperature, heats.band_temperature, table.usual())
+    told = table.measure(len(examples), 3, NEAR)
+    found = Weights(types, bands, weights, told.temperature, told.band_temperature, table.usual(), told.judge)
     return Classifier(found, vectors)
 
 
@@ -99,7 +105,7 @@ def measure(examples: Sequence[Example], always: Sequence[Example], vectors: Vec
     every = [*examples, *always]
     seen = _seen(every)
     rows = _rows(every, seen, vectors, rarity([example.text for example in every]))
-    return _Table(every, seen, rows).measure(len(examples), folds)
+    return _Table(every, seen, rows).measure(len(examples), folds, NEAR)
 
 
 def train_wording(examples: Sequence[Example], path: Path) -> int:
@@ -107,7 +113,7 @@ def train_wording(examples: Sequence[Example], path: Path) -> int:
     seen = _seen(examples)
     vocabulary, rows = _wording_rows(seen)
     table = _Table(examples, seen, rows)
-    heats = table.measure(len(examples), 5)
+    told = table.measure(len(examples), 5, wording.NEAR)
     whole = np.hstack(table.fit()) * wording.SCALE
     letters = np.rint(whole[: len(vocabulary)] * np.array(list(vocabulary.values()))[:, None]).astype(int)
     least = _FAINT * wording.SCALE
@@ -117,14 +123,15 @@ def train_wording(examples: Sequence[Example], path: Path) -> int:
         if abs(weights).max() > least
     }
     of_signs = dict(zip(NAMES, np.rint(whole[len(vocabulary) :]).astype(int).tolist(), strict=True))
-    wording.write(path, of_groups, of_signs, heats.temperature, heats.band_temperature, table.usual().tolist())
+    usual, judge = table.usual().tolist(), told.judge.tolist()
+    wording.write(path, of_groups, of_signs, told.temperature, told.band_temperature, usual, judge)
     return len(of_groups)
 
 
 def measure_wording(examples: Sequence[Example], always: Sequence[Example], folds: int = 5) -> Measured:
     """Cross-validation of the rules with what they know of the wording, each message's own phrases left out."""
     seen = _seen([*examples, *always])
-    return _Table([*examples, *always], seen, _wording_rows(seen)[1]).measure(len(examples), folds)
+    return _Table([*examples, *always], seen, _wording_rows(seen)[1]).measure(len(examples), folds, wording.NEAR)
 
 
 def calibration_error(shares: Any, right: Any, bins: int = 10) -> float:
@@ -189,26 +196,27 @@ def _wording_rows(seen: Sequence[_Seen]) -> tuple[dict[str, float], Any]:
 
 
 class _Table:
-    """Examples as rows, turned so that there are no more columns than examples: the best weights lie in the span of the
-    examples anyway, and fitting becomes several times cheaper."""
+    """Examples as rows, turned into the few directions in which they differ most: what the weights need lies among
+    these, and fitting becomes many times cheaper."""
 
     def __init__(self, examples: Sequence[Example], seen: Sequence[_Seen], rows: Any) -> None:
         self._whole = rows
         lengths, turn = np.linalg.eigh((rows @ rows.T).astype(np.float64))
-        kept = lengths > 1e-5
+        kept = np.flatnonzero(lengths > 1e-5)[-_DIRECTIONS:]
         self._turn = turn[:, kept] / np.sqrt(lengths[kept])
         self._rows = (turn[:, kept] * np.sqrt(lengths[kept])).astype(np.float32)
         self._types = np.array([TYPES.index(example.event_type) for example in examples])
         judged = [example.importance for example in examples]
         self._bands = np.array([-1 if j is None else int(np.searchsorted(BAND_STARTS, j, "right")) for j in judged])
         self._weights = np.array([example.weight for example in examples])
+        self._strange = np.array([_STRANGE if example.found else 1.0 for example in examples])
         self._reckoned = [one.reckoned for one in seen]
 
     def fit(self) -> tuple[Any, Any]:
         """The weights of types (columns, 8) and bands (columns, 5), for the rows as they were given."""
         back = self._whole.T @ self._turn.astype(np.float32)
-        types, bands = self._turned(np.arange(len(self._rows)))
-        return (back @ types).astype(np.float32), (back @ bands).astype(np.float32)
+        whole = back @ self._fitted(np.arange(len(self._rows)))
+        return whole[:, : len(TYPES)], whole[:, len(TYPES) :]
 
     def usual(self, chosen: Any = None) -> Any:
         """For a type and the band that the rules reckon, how often which band was right: (8, 5, 5), rows of one."""
@@ -221,46 +229,55 @@ class _Table:
         counts += 2 * of_type / of_type.sum(axis=2, keepdims=True)
         return counts / counts.sum(axis=2, keepdims=True)
 
-    def measure(self, count: int, folds: int) -> Measured:
-        fold = np.random.default_rng(0).permutation(count) % folds
-        rest = np.arange(count, len(self._rows))
-        scores: Any = np.zeros((count, len(TYPES)))
-        by_band: Any = np.zeros((count, len(BANDS)))
-        usual: list[Any] = [None] * count
+    def measure(self, count: int, folds: int, near: float) -> Measured:
+        """Of the first `count` examples. What weighs the evidence for a band is learned without their fold too."""
+        fold = np.random.default_rng(0).permutation(len(self._rows)) % folds
+        scores: Any = np.zeros((len(self._rows), len(TYPES) + len(BANDS)), np.float32)
         for number in range(folds):
-            held = np.flatnonzero(fold == number)
-            chosen = np.concatenate([np.flatnonzero(fold != number), rest])
-            types, bands = self._turned(chosen)
-            scores[held], by_band[held] = self._rows[held] @ types, self._rows[held] @ bands
-            known = self.usual(chosen).tolist()
-            for at in held:
-                usual[at] = known
-        judged = self._bands[:count] >= 0
-        temperature = _temperature(scores, self._types[:count])
-        band_temperature = _temperature(by_band[judged], self._bands[:count][judged])
-        shares, told = probabilities(scores / temperature), probabilities(by_band / band_temperature)
-        found = [
-            likely_band(s.tolist(), b.tolist(), r.__getitem__, u)
-            for s, b, r, u in zip(shares, told, self._reckoned[:count], usual, strict=True)
-        ]
-        return Measured(shares, np.array(found), temperature, band_temperature)
-
-    def _turned(self, chosen: Any) -> tuple[Any, Any]:
-        judged = chosen[self._bands[chosen] >= 0]
-        return (
-            _logistic(self._rows[chosen], self._types[chosen], self._weights[chosen], len(TYPES)),
-            _logistic(self._rows[judged], self._bands[judged], self._weights[judged], len(BANDS)),
+            held = fold == number
+            scores[held] = self._rows[held] @ self._fitted(np.flatnonzero(~held))
+        of_types, of_bands = np.hsplit(scores, [len(TYPES)])
+        judged = self._bands >= 0
+        measured = np.arange(len(fold)) < count
+        temperature = _temperature(of_types[measured], self._types[measured])
+        band_temperature = _temperature(of_bands[measured & judged], self._bands[measured & judged])
+        shares, told = probabilities(of_types / temperature), probabilities(of_bands / band_temperature)
+        usual = [self.usual(np.flatnonzero(fold != number)).tolist() for number in range(folds)]
+        speaks = np.array(
+            [
+                evidence(s.tolist(), b.tolist(), r.__getitem__, usual[f])
+                for s, b, r, f in zip(shares, told, self._reckoned, fold, strict=True)
+            ]
         )
+        judges = [self._judge(speaks, judged & (fold != number)).tolist() for number in range(folds)]
+        found = [likely_band(speaks[at].tolist(), judges[fold[at]], near) for at in range(count)]
+        judge = self._judge(speaks, judged)
+        return Measured(shares[:count], np.array(found), temperature, band_temperature, judge)
+
+    def _judge(self, speaks: Any, chosen: Any) -> Any:
+        """What each piece of evidence counts for each band: (5, pieces)."""
+        wanted: Any = np.eye(len(BANDS), dtype=np.float32)[self._bands[chosen]]
+        weights = (self._weights * self._strange)[chosen]
+        return _logistic(speaks[chosen].astype(np.float32), [(wanted, weights)]).T
+
+    def _fitted(self, chosen: Any) -> Any:
+        types: Any = np.eye(len(TYPES), dtype=np.float32)[self._types[chosen]]
+        bands: Any = np.eye(len(BANDS), dtype=np.float32)[self._bands[chosen]]
+        weights = self._weights[chosen]
+        return _logistic(self._rows[chosen], [(types, weights), (bands, weights * (self._bands[chosen] >= 0))])
 
 
-def _logistic(rows: Any, labels: Any, weights: Any, classes: int) -> Any:
-    """Multinomial logistic regression by Adam, whole batches: (columns, classes)."""
-    wanted: Any = np.eye(classes, dtype=np.float32)[labels]
-    share: Any = (weights / weights.sum())[:, None].astype(np.float32)
-    found: Any = np.zeros((rows.shape[1], classes), np.float32)
-    first, second = np.zeros_like(found), np.zeros_like(found)
+def _logistic(rows: Any, wanted: Sequence[tuple[Any, Any]]) -> Any:
+    """Multinomial logistic regressions over the same rows by Adam, whole batches, side by side: (columns, classes of
+    all). Each is wanted as (rows, classes) with each row's weight."""
+    shares = [(weights / weights.sum())[:, None].astype(np.float32) for _, weights in wanted]
+    ends = np.cumsum([each.shape[1] for each, _ in wanted])
+    found: Any = np.zeros((rows.shape[1], ends[-1]), np.float32)
+    first, second, turned = np.zeros_like(found), np.zeros_like(found), np.ascontiguousarray(rows.T)
     for step in range(1, _STEPS + 1):
-        slope = rows.T @ ((probabilities(rows @ found) - wanted) * share) + _FLATNESS * found
+        scores = np.hsplit(rows @ found, ends[:-1])
+        off = [(probabilities(s) - w) * share for s, (w, _), share in zip(scores, wanted, shares, strict=True)]
+        slope = turned @ np.hstack(off) + _FLATNESS * found
         first = 0.9 * first + 0.1 * slope
         second = 0.999 * second + 0.001 * slope * slope
         found -= 0.05 * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)

@@ -24,7 +24,7 @@ from processors.normalise import SCANNED, normalise, words_apart
 from processors.rules.importance import Found, heard, score
 from processors.rules.patterns import Patterns
 from processors.rules.signs import TYPES, signs
-from processors.rules.wording import BAND_STARTS, BANDS, default_wording, likely_band
+from processors.rules.wording import BAND_STARTS, BANDS, default_wording, evidence, likely_band
 
 _HERE = Path(__file__).parent
 _FILES = ("th.yaml", "en.yaml", "romanised.yaml")
@@ -145,7 +145,8 @@ class Rules:
         else:
             confidence = max(told.types)
             best = TYPES[told.types.index(confidence)]
-            importance = BANDS[likely_band(told.types, told.bands, reckoned(found), wording.usual)]
+            speaks = evidence(told.types, told.bands, reckoned(found), wording.usual)
+            importance = BANDS[likely_band(speaks, wording.judge)]
         return Verdict(
             event_type=best,
             importance=heard(best, found, importance),

@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import mul
 from pathlib import Path
 
 from ahocorasick_rs import AhoCorasick
@@ -33,8 +34,8 @@ _MASK = (1 << _BITS) - 1
 _PARTS = 64  # of one: signs are counted in these
 SCALE = 20  # of the whole numbers in the file
 _FEW = 0.01  # a type of which so little is likely says nothing of the band
-_NEAR = 3.0  # what being at most one band off counts beside being right
-_SAYS = 0.35  # what the learned bands count beside the type's
+NEAR = 3.0  # what being at most one band off counts beside being right
+_LEAST = 1e-3  # of a band's share: nothing is impossible
 
 
 def groups(plain: str) -> set[str]:
@@ -70,8 +71,8 @@ class Told:
 
 class Wording:
     """`of_groups` and `of_signs` give each group and sign OUT weights: the types', then the bands', times SCALE.
-    `temperature` and `band_temperature` divide the sums, so that the shares are what they say. `usual`: per type and
-    band that the rules' own reckoning gives, how often which band was right."""
+    `temperature` and `band_temperature` divide the sums, so that the shares are what they say. `usual` and `judge`: see
+    `evidence` and `likely_band`."""
 
     def __init__(
         self,
@@ -80,13 +81,14 @@ class Wording:
         temperature: float,
         band_temperature: float,
         usual: Sequence[Sequence[Sequence[float]]],
+        judge: Sequence[Sequence[float]],
     ) -> None:
         self._groups = list(of_groups)
         self._packed = [_pack(weights) for weights in of_groups.values()]
         self._finder = AhoCorasick(self._groups)
         self._signs = [_pack(of_signs[name]) for name in NAMES]
         self._temperature, self._band_temperature = temperature, band_temperature
-        self.usual = usual
+        self.usual, self.judge = usual, judge
 
     @classmethod
     def read(cls, path: Path = FILE) -> Wording:
@@ -95,6 +97,7 @@ class Wording:
         of_signs: dict[str, list[int]] = {}
         heats: list[float] = []
         usual: list[list[list[float]]] = []
+        judge: list[list[float]] = []
         for line in path.read_text(encoding="utf-8").split("\n"):
             if not line or line.startswith("# "):
                 continue
@@ -105,12 +108,14 @@ class Wording:
                 of_signs[name] = [int(weight or 0) for weight in rest]
             elif kind == "usual":
                 usual.append([[float(share) for share in row.split()] for row in rest])
+            elif kind == "judge":
+                judge.append([float(weight) for weight in rest])
             elif kind == "temperature":
                 heats.append(float(rest[0]))
             else:
                 raise ValueError(f"{path.name}: no line is called {kind!r}")
         types, bands = heats
-        return cls(of_groups, of_signs, types, bands, usual)
+        return cls(of_groups, of_signs, types, bands, usual, judge)
 
     def tell(self, plain: str, signs: Sequence[float]) -> Told:
         found = self._found(plain)
@@ -147,6 +152,7 @@ def write(
     temperature: float,
     band_temperature: float,
     usual: Iterable[Iterable[Iterable[float]]],
+    judge: Iterable[Iterable[float]],
 ) -> None:
     """The file that `Wording.read` reads; see there."""
     told = " ".join((*TYPES, *map(str, BANDS)))
@@ -158,29 +164,36 @@ def write(
             "\t".join(("usual", name, *(" ".join(f"{share:.3f}" for share in row) for row in rows)))
             for name, rows in zip(TYPES, usual, strict=True)
         ),
+        *("\t".join(("judge", str(b), *(f"{w:.3f}" for w in row))) for b, row in zip(BANDS, judge, strict=True)),
     ]
     for kind, of in (("sign", of_signs), ("group", of_groups)):
         lines += ["\t".join((kind, name, *(str(w) if w else "" for w in weights))) for name, weights in of.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def likely_band(
+def evidence(
     types: Sequence[float],
     bands: Sequence[float],
     reckoned: Callable[[int], int],
     usual: Sequence[Sequence[Sequence[float]]],
-) -> int:
-    """The number of the band to name: of what the types make likely (`reckoned`: the band that the rules reckon for a
-    type, by its number) and what was learned of the bands themselves. One band off is a small mistake, two a great
-    one."""
-    likely = [0.0] * len(BANDS)
+) -> list[float]:
+    """What speaks for each band, for a judge to weigh: what the types make likely, what was learned of the bands
+    themselves, and the types. `reckoned`: the band that the rules reckon for a type, by its number; `usual`: per type
+    and such a band, how often which band was right."""
+    likely = [_LEAST] * len(BANDS)
     for at, share in enumerate(types):
         if share > _FEW:
             rows = usual[at][reckoned(at)]
             likely = [so_far + share * usually for so_far, usually in zip(likely, rows, strict=True)]
-    likely = [share * said**_SAYS for share, said in zip(likely, bands, strict=True)]
-    around = [sum(likely[max(0, band - 1) : band + 2]) for band in range(len(BANDS))]
-    return max(range(len(BANDS)), key=lambda band: likely[band] + _NEAR * around[band])
+    return [*map(math.log, likely), *(math.log(said + _LEAST) for said in bands), *types, 1.0]
+
+
+def likely_band(evidence: Sequence[float], judge: Sequence[Sequence[float]], near: float = NEAR) -> int:
+    """The number of the band to name. `judge` holds, for each band, what each piece of evidence counts. One band off is
+    a small mistake, two a great one: `near` is what the first counts beside being right."""
+    shares = softmax([sum(map(mul, evidence, weights)) for weights in judge])
+    around = [sum(shares[max(0, band - 1) : band + 2]) for band in range(len(BANDS))]
+    return max(range(len(BANDS)), key=lambda band: shares[band] + near * around[band])
 
 
 def _pack(weights: Sequence[int]) -> int:

@@ -122,6 +122,13 @@ def asked(tenant: Tenant, words: str, language: Tongue = "th") -> str | None:
         ("ขอเบอร์ร้านหน่อย", "th", "โทรหาร้านได้ที่ 02-555-0148 ค่ะ"),
         ("what's your phone number", "en", "You can call us at 02-555-0148"),
         ("ลาเต้เท่าไหร่คะ", "th", "ลาเต้ 65 บาทค่ะ"),
+        ("โลเคชั่นร้านค่ะ", "th", "ร้านอยู่ที่ ซอยอารีย์ 4 ค่ะ\nhttps://maps.example.com/x"),
+        ("what's the address?", "en", "You'll find us at Soi Ari 4\nhttps://maps.example.com/x"),
+        ("how do I get to your place", "en", "You'll find us at Soi Ari 4\nhttps://maps.example.com/x"),
+        ("ติดต่อร้านทางไหนได้บ้าง", "th", "โทรหาร้านได้ที่ 02-555-0148 ค่ะ"),
+        ("phone number please", "en", "You can call us at 02-555-0148"),
+        ("can I call you? what number", "en", "You can call us at 02-555-0148"),
+        ("ที่ร้านขายอะไรบ้างคะ", "th", "ราคาของร้านค่ะ\n- ลาเต้ 65 บาท\n- เค้กส้ม เริ่มต้น 120 บาท"),
         ("how much is a latte?", "en", "ลาเต้: 65 baht"),
         ("ราคาลาเต้กับเค้กส้ม", "th", "ราคาของร้านค่ะ\n- ลาเต้ 65 บาท\n- เค้กส้ม เริ่มต้น 120 บาท"),
         ("ขอดูเมนูหน่อยค่ะ", "th", "ราคาของร้านค่ะ\n- ลาเต้ 65 บาท\n- เค้กส้ม เริ่มต้น 120 บาท"),
@@ -136,6 +143,7 @@ def test_what_is_asked_most_is_answered(tmp_path: Path, words: str, language: To
     [
         "พัสดุของผมอยู่ที่ไหน", "where is my parcel", "my phone number is 081-234-5678", "เบอร์ผม 0812345678", "สวัสดีค่ะ",
         "ค่าส่งเท่าไหร่", "ออเดอร์ที่สั่งรวมเท่าไหร่", "ชาเขียวเท่าไหร่", "what is your email", "",
+        "what's the location of my parcel", "my contact number is 0812345678", "I left my phone at your shop",
     ],
 )  # fmt: skip
 def test_what_is_not_asked_of_the_shop_is_left_alone(tmp_path: Path, words: str) -> None:

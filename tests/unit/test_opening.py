@@ -25,6 +25,8 @@ def asked(words: str, now: datetime = TUESDAY, language: Tongue = "th", hours: d
         ("เปิดยังอะ", "th", "ตอนนี้ร้านเปิดอยู่ค่ะ วันนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
         ("are you open now?", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),
         ("What time do you close", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),
+        ("open till what time?", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),
+        ("hours?", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),
         ("พรุ่งนี้เปิดมั้ย", "th", "พรุ่งนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
     ],
 )
@@ -79,6 +81,7 @@ def test_a_shop_without_hours_promises_none() -> None:
         ("วันอาทิตย์หยุดมั้ยคะ", "วันอาทิตย์ที่ 8 มี.ค. ร้านหยุดค่ะ เปิดอีกครั้งวันจันทร์ที่ 9 มี.ค. 09:00 น. ค่ะ"),
         ("เสาร์อาทิตย์เปิดไหม", "วันเสาร์ที่ 7 มี.ค. เปิด 17:00-02:00 น. ค่ะ\nวันอาทิตย์ที่ 8 มี.ค. ร้านหยุดค่ะ"),
         ("วันที่ 13 มีนาเปิดไหม", "วันศุกร์ที่ 13 มี.ค. เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
+        ("พน.เปิดไหม", "พรุ่งนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
         ("พรุ่งนี้ร้านเปิดใช่ไหม", "พรุ่งนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
         ("are you open on Sunday?", "We're closed on Sunday, 8 Mar. We open on Monday, 9 Mar, at 09:00."),
         ("do you open on Saturdays", "On Saturday, 7 Mar, our hours are 17:00-02:00."),

@@ -1,5 +1,7 @@
+import math
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from processors.models import Band, EventType, band
 from processors.normalise import normalise, safe
 from processors.rules import Rules, default_rules
+from processors.rules.wording import evidence, likely_band
 
 RULES = default_rules()
 MESSAGES = Path(__file__).parents[2] / "processors" / "local" / "messages.tsv"
@@ -202,3 +205,26 @@ def test_confidence_is_a_share_of_one_and_a_keyword_of_the_shops_is_sure() -> No
     assert own.classify("น้ำแข็งละลายหมดเลยค่ะ").confidence == 1.0
     assert own.classify("น้ำแข็งละลายหมดเลยค่ะ").own
     assert 0.125 <= RULES.classify("แล้วอันนั้นล่ะ").confidence < RULES.classify("สวัสดีค่ะ").confidence <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("shares", "near", "expected"),
+    [
+        ((0.4, 0.1, 0.2, 0.2, 0.1), 0.0, 0),  # the likeliest
+        ((0.4, 0.1, 0.2, 0.2, 0.1), 6.0, 1),  # four are at most one off
+        ((0.5, 0.0, 0.0, 0.1, 0.4), 6.0, 0),  # nothing lies between
+        ((0.05, 0.05, 0.1, 0.7, 0.1), 6.0, 3),
+    ],
+)
+def test_the_band_named_is_seldom_far_off(shares: Sequence[float], near: float, expected: int) -> None:
+    each_as_it_is = [[float(at == band) for at in range(5)] for band in range(5)]
+    told = [math.log(share + 1e-9) for share in shares]
+    assert likely_band(told, each_as_it_is, near) == expected
+
+
+def test_what_speaks_for_a_band_is_what_types_and_bands_say() -> None:
+    types = [0.75, 0.25, *[0.0] * 6]
+    usual = [[[float(band == at) for band in range(5)] for _ in range(5)] for at in (4, 2, 0, 0, 0, 0, 0, 0)]
+    told = evidence(types, [0.2] * 5, lambda _: 0, usual)
+    assert [round(math.exp(one), 2) for one in told[:10]] == [0.0, 0.0, 0.25, 0.0, 0.75, *[0.2] * 5]
+    assert told[10:] == [*types, 1.0]

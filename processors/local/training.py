@@ -101,7 +101,8 @@ def train(base: Sequence[Example], corrections: Iterable[Example], vectors: Vect
 
 
 def measure(examples: Sequence[Example], always: Sequence[Example], vectors: Vectors, folds: int = 5) -> Measured:
-    """Cross-validation of the classifier over `examples`; `always` are trained with in every fold, never measured."""
+    """Cross-validation of the classifier over `examples`; `always` are trained with as well and never measured: each
+    fold leaves out a part of them too."""
     every = [*examples, *always]
     seen = _seen(every)
     rows = _rows(every, seen, vectors, rarity([example.text for example in every]))

@@ -70,11 +70,10 @@ def opening(tenant: Tenant, words: str, now: datetime, language: Tongue) -> str 
         return None
     if _WEEKLY.search(plain):
         return _week(tenant, language)
-    named = _named(plain, now.astimezone(ZoneInfo(tenant.timezone)))
-    bare = _bare(plain)
+    local = now.astimezone(ZoneInfo(tenant.timezone))
+    named, bare = _named(plain, local), _bare(plain)
     if not (_ASKED.search(bare) or (named and _WITH_A_DAY.search(bare))):
         return None
-    local = now.astimezone(ZoneInfo(tenant.timezone))
     asked = [day for day in named if day >= local.date()] if named else [local.date()]
     if not tenant.business_hours:  # such a shop says of some days alone what they are like
         asked = [day for day in asked if times.is_special(day)]

@@ -87,7 +87,7 @@ def _is_digit(kind: Any, value: Any) -> bool:
         return bool(value[0] >= 1 and _needs_digit(value[2]))
     if kind is kinds.BRANCH:
         return all(map(_needs_digit, value[1]))
-    return kind is kinds.IN and value == [(kinds.CATEGORY, kinds.CATEGORY_DIGIT)]
+    return bool(kind is kinds.IN and value == [(kinds.CATEGORY, kinds.CATEGORY_DIGIT)])
 
 
 def _better(one: set[str] | None, other: set[str] | None) -> set[str] | None:

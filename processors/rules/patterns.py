@@ -13,8 +13,8 @@ from ahocorasick_rs import AhoCorasick
 T = TypeVar("T")
 
 _SHORT = 2  # characters: shorter ones stand in every other text
-_DIGIT = re.compile(r"\d")
 _MANY = 60  # alternatives; a pattern with more is tried always
+_DIGIT = re.compile(r"\d")
 
 
 class Patterns(Generic[T]):
@@ -22,8 +22,8 @@ class Patterns(Generic[T]):
 
     def __init__(self, patterns: Sequence[tuple[re.Pattern[str], T]]) -> None:
         self._patterns = list(patterns)
-        self._always = set()
-        self._with_digits = set()  # always, in texts with a digit
+        self._always: set[int] = set()
+        self._with_digits: set[int] = set()  # always, in texts with a digit
         by_needle: dict[str, list[int]] = {}
         for at, (pattern, _) in enumerate(self._patterns):
             if (found := needles(pattern.pattern)) is None:

@@ -17,7 +17,7 @@ from memory.recall.terms import SHORT, Terms, groups, stem, thai
 _K1, _B = 1.2, 0.6
 _COMMON = 0.05  # of a large collection: a term in more of its texts than that tells nothing
 _LARGE = 1000
-_ECHO_FROM, _ECHO_TERMS, _ECHO, _ECHO_TO = 5, 6, 0.15, 300  # words that go with the best texts count a little too
+_ECHO_FROM, _ECHO_TERMS, _ECHO, _ECHO_TO = 8, 10, 0.15, 300  # words that go with the best texts count a little too
 TOPIC = 0.6  # the share where a text has none of the words, but all that the question speaks of
 _LATIN = re.compile(r"[^\W_ก-๎]+")
 _VAST = 4000  # texts from which arrays are quicker
@@ -89,11 +89,14 @@ class Lexical:
         worded: set[int] = set()
         spoken = sum(weight for term, (weight, _) in weights.items() if term.startswith("#"))
         for term, (weight, among) in weights.items():
+            if among is None and term not in self._numbers:
+                continue
             held = dict.fromkeys(among, 1.0) if among is not None else None
+            share, topic = weight / whole, term.startswith("#")
             for number, value in self._fits(term, held):
                 scores[number] = scores.get(number, 0.0) + weight * value
-                shares[number] = shares.get(number, 0.0) + weight / whole
-                if not term.startswith("#"):
+                shares[number] = shares.get(number, 0.0) + share
+                if not topic:
                     worded.add(number)
                 else:
                     topics[number] = topics.get(number, 0.0) + TOPIC * weight / spoken
@@ -120,12 +123,10 @@ class Lexical:
             else:
                 for group in groups(run):
                     out[group] = (self._rarity(len(self._numbers.get(group, ()))), None)
-        telling = {
-            term: told
-            for term, told in out.items()
-            if len(self) < _LARGE or len(self._numbers.get(term, ())) < _COMMON * len(self)
-        }
-        return telling or out
+        if len(self) < _LARGE:
+            return out
+        most = _COMMON * len(self)
+        return {term: told for term, told in out.items() if len(self._numbers.get(term, ())) < most} or out
 
     def _having(self, run: str) -> list[int]:
         """The texts with a short Thai word."""
@@ -135,7 +136,7 @@ class Lexical:
         return [at for at in rarest if run in self._plain[at]]
 
     def _rarity(self, having: int) -> float:
-        count = max(len(self) - len(self._gone), having)
+        count = max(len(self._lengths) - len(self._gone), having)
         return math.log(1 + (count - having + 0.5) / (having + 0.5))
 
     def _fits(self, term: str, held: Mapping[int, float] | None) -> Iterable[tuple[int, float]]:

@@ -27,6 +27,11 @@ _IDLE = re.compile(
     r"there|any|some|s|t|im|ive|your|we|our|us|if|then|than|too|also|just)\Z"
 )
 _ENDINGS = ("ingly", "edly", "ings", "ing", "ies", "ied", "ed", "es", "s", "ly", "ment", "ness")
+_END = 300  # characters
+_ASKED = re.compile(r"\?[^\w?]*(?:\([^()]*\)\W*)?\Z")  # a remark in brackets may stand behind it
+_ASKED_IN_THAI = re.compile(
+    r"(?:ไหม|หรือยัง|เหรอ|หรอ|(?:อะไร|ยังไง|เท่าไหร่|(?:ที่|ตรง|แบบ|วัน|อัน|ตัว|สี|ไซส์|รุ่น)ไหน|เมื่อไหร่|ใคร|ทำไม)(?:บ้าง|ดี)?|กี่[ก-๎]{1,8})\W*\Z"
+)
 _DOUBLED = re.compile(r"([b-df-hjkmnp-rtv-z])\1\Z")
 
 
@@ -56,6 +61,11 @@ def terms(text: str) -> Terms:
         else:
             words.append(stem(found))
     return Terms((*(words or (() if runs else idle)), *topics(spelled)), tuple(runs), plain)
+
+
+def asks(text: str) -> bool:
+    """Whether it ends in a question."""
+    return bool(_ASKED.search(text[-_END:]) or _ASKED_IN_THAI.search(terms(text).plain))
 
 
 def groups(run: str) -> list[str]:

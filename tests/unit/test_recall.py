@@ -17,7 +17,7 @@ from memory.recall import lexical
 from memory.recall.entry import Entry, Hit
 from memory.recall.finder import Finder
 from memory.recall.ranking import Ranking
-from memory.recall.terms import terms
+from memory.recall.terms import asks, terms
 from processors.llm import LLMUnavailable
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -96,6 +96,45 @@ def test_what_stands_next_to_it_is_found_for_a_reader_alone() -> None:
     ]
     assert [hit.id for hit in Ranking(talk).find("lamp", 5)] == ["q"]
     assert [hit.id for hit in Ranking(talk).find("lamp", 5, around=True)] == ["q", "a"]
+
+
+def test_what_answers_a_question_is_found_with_it_and_fits_nearly_as_well() -> None:
+    talk = [
+        Entry("q", "event", "q", "do you drink oat milk?", at=NOW),
+        Entry("a", "event", "a", "always, since March", at=NOW + timedelta(minutes=1)),
+        Entry("later", "event", "later", "the milk jug is broken", at=NOW + timedelta(days=1)),
+    ]
+    first, second, third = Ranking(talk).find("oat milk", 5, around=True)
+    assert ({first.id, second.id}, third.id) == ({"q", "a"}, "later")
+    assert (first.score, second.score) == (0.8, 0.8)
+    assert third.score > 0.5  # is not drawn down by what has no word of it
+
+
+def test_a_talk_about_it_goes_before_a_word_in_passing() -> None:
+    day = timedelta(days=1)
+    talk = [
+        Entry("passing", "event", "passing", "the garden", at=NOW),
+        *(Entry(f"{n}", "event", f"{n}", "the garden", at=NOW - day + timedelta(minutes=n)) for n in range(4)),
+    ]
+    assert [hit.id for hit in Ranking(talk).find("garden", 5, around=True)][-1] == "passing"
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("Is it red? 😀", True),
+        ("What is that? (a picture: a red hat)", True),
+        ("มีไซส์ M ไหมครับ 🙏", True),
+        ("อยากได้สีไหนดีคะ", True),
+        ("ช่างเข้ากี่โมง", True),
+        ("Do you ship? I live in Rayong", False),
+        ("อาทิตย์นี้ไปไหนมาไหนลำบาก", False),
+        ("ชอบกาแฟ", False),
+        ("", False),
+    ],
+)
+def test_a_question_is_told_by_its_end(text: str, asked: bool) -> None:
+    assert asks(text) is asked
 
 
 def test_who_is_named_in_the_question_goes_before_others() -> None:

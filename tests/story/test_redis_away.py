@@ -14,6 +14,7 @@ import redis
 
 from gateway.redis_server import find_binary
 from tests.house import LINE_SECRET, House, house, shop
+from tests.redis_many import until
 from tests.standins.line import sign
 
 ANN, BEE = "U" + "a" * 32, "U" + "b" * 32
@@ -34,6 +35,18 @@ class Server:
         self.process = subprocess.Popen(
             [find_binary(), *options], cwd=self.folder, stdout=subprocess.DEVNULL, start_new_session=True
         )
+
+    def start_and_wait(self) -> None:
+        """A house that opens before it answers begins without it, and that is another story."""
+        self.start()
+        until(lambda: self.socket.exists() and self._answers())
+
+    def _answers(self) -> bool:
+        try:
+            with redis.Redis.from_url(self.url, retry=None) as client:
+                return bool(client.ping())
+        except redis.ConnectionError:
+            return False
 
     def kill(self) -> None:
         if self.process is not None:
@@ -81,7 +94,7 @@ async def test_a_message_is_kept_on_disk_answered_and_brought_home(tmp_path: Pat
 
 
 async def test_what_was_said_meanwhile_joins_the_live_session(tmp_path: Path, server: Server) -> None:
-    server.start()
+    server.start_and_wait()
     async with house(tmp_path, server.url, {"shop": shop(faq=FAQ)}, recent=0) as home:
         await home.line_says(ANN, "hello")
         await home.line.until(lambda: len(home.line_shows(ANN)) == 1)
@@ -99,7 +112,7 @@ async def test_what_was_said_meanwhile_joins_the_live_session(tmp_path: Path, se
 
 async def test_a_conversation_with_something_in_the_inbox_waits_for_it(tmp_path: Path, server: Server) -> None:
     """Else the newer message would be answered before the older one."""
-    server.start()
+    server.start_and_wait()
     async with house(tmp_path, server.url, {"shop": shop(faq=FAQ)}) as home:
         await home.line_says(ANN, "hello")
         await home.line.until(lambda: len(home.line_shows(ANN)) == 1)

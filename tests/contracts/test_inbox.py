@@ -343,7 +343,7 @@ async def test_a_waiting_worker_is_woken_by_a_message(make_inbox: MakeInbox) -> 
     started = loop.time()
     await sender.put([(message("e1"), AT_ONCE)])
     await waiting
-    assert loop.time() - started < 1.0
+    assert loop.time() - started < 3.4  # unasked it comes back after 3.5
     assert len((await inbox.claim(1)).claims) == 1
 
 

@@ -23,7 +23,8 @@ _CHANGED = """
 SELECT user_id FROM (
     SELECT user_id FROM chat_chat.people WHERE tenant = %s AND tallied <> version
     UNION SELECT user_id FROM chat_chat.taken WHERE tenant = %s AND NOT searched
-) AS one WHERE EXISTS (SELECT FROM chat_chat.texts AS t WHERE t.tenant = %s AND t.user_id = one.user_id)
+) AS one CROSS JOIN LATERAL
+    (SELECT FROM chat_chat.texts AS t WHERE t.tenant = %s AND t.user_id = one.user_id LIMIT 1) AS there
 """
 
 
@@ -150,4 +151,4 @@ async def _in_form(db: Connection, tenant: str, form: int) -> bool:
 async def _without_texts(db: Connection, tenant: str) -> None:
     for table in ("texts", "postings"):
         await db.execute(f"DELETE FROM chat_chat.{table} WHERE tenant = %s".encode(), [tenant])
-    await db.execute("UPDATE chat_chat.catalogs SET whole = false WHERE tenant = %s", [tenant])
+    await db.execute("UPDATE chat_chat.catalogs SET whole = false, form = 0 WHERE tenant = %s", [tenant])

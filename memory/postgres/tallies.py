@@ -32,12 +32,16 @@ _OF_THEM = " UNION ALL ".join(
     for kind, columns in FACETS.items()
     if kind != "users"
 )
-_SOME = "SELECT user_id, version FROM chat_chat.people WHERE tenant = %(tenant)s AND tallied <> version LIMIT %(most)s"
-_THESE = "SELECT user_id, version FROM chat_chat.people WHERE tenant = %(tenant)s AND user_id = ANY(%(users)s)"
-_LOCK = """
-SELECT user_id FROM chat_chat.people WHERE tenant = %s AND tallied <> version ORDER BY user_id LIMIT %s
+# The index of those who are behind has few entries; but how few the planner doesn't know, and only what it can answer
+# from that index alone it asks there.
+_BEHIND = """
+SELECT user_id FROM chat_chat.people WHERE tenant = %(tenant)s AND tallied <> version ORDER BY user_id LIMIT %(most)s
+"""
+_LOCKED = """
+SELECT FROM chat_chat.people WHERE tenant = %(tenant)s AND user_id = ANY(%(users)s) ORDER BY user_id
 FOR NO KEY UPDATE
 """
+_THESE = "SELECT user_id, version FROM chat_chat.people WHERE tenant = %(tenant)s AND user_id = ANY(%(users)s)"
 _CHANGES = f"""
 now AS MATERIALIZED ({_OF_THEM} UNION ALL SELECT user_id, 'users[]', 1 FROM behind WHERE user_id <> ''),
 was AS (
@@ -49,7 +53,7 @@ change AS (
     GROUP BY facet HAVING SUM(n) <> 0)
 """
 _READ = f"""
-WITH behind AS MATERIALIZED ({_SOME}), {_CHANGES}
+WITH behind AS MATERIALIZED ({_BEHIND}), {_CHANGES}
 SELECT facet, SUM(n)::bigint FROM (
     SELECT facet, number AS n FROM chat_chat.tallies WHERE tenant = %(tenant)s UNION ALL SELECT facet, n FROM change
 ) AS them GROUP BY facet
@@ -67,7 +71,7 @@ took AS (
     FROM behind AS b LEFT JOIN now USING (user_id) GROUP BY b.user_id
     ON CONFLICT (tenant, user_id) DO UPDATE SET tally = EXCLUDED.tally, searched = false)
 UPDATE chat_chat.people AS p SET tallied = b.version FROM behind AS b
-WHERE p.tenant = %(tenant)s AND p.user_id = b.user_id
+WHERE p.tenant = %(tenant)s AND p.user_id = b.user_id AND p.user_id = ANY(%(users)s)
 """
 _DROP = f"""
 WITH gone AS (
@@ -112,9 +116,10 @@ async def taken(db: Connection, tenant: str) -> Tallies:
 async def take(db: Connection, tenant: str) -> int:
     """Takes some of those who changed, under the lock of the tenant's catalog, and theirs; how many, BATCH where there
     may be more. Locked before they are read, in the order in which others lock several."""
-    found = await db.execute(_LOCK, [tenant, BATCH])
+    found = await db.execute(_BEHIND, {"tenant": tenant, "most": BATCH})
     users = [name for (name,) in await found.fetchall()]
     if users:
+        await db.execute(_LOCKED, {"tenant": tenant, "users": users})
         await db.execute(_TAKE.encode(), {"tenant": tenant, "users": users})
         await db.execute(_NONE, [tenant])
     return len(users)

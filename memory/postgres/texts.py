@@ -50,7 +50,7 @@ def _same(kind: Kind) -> str:
     table, name, listed = ("people", "user_id", "user_id <> ''") if kind == "users" else (kind, "id", "listed")
     return (
         f"FROM chat_chat.{table} AS r WHERE r.tenant = t.tenant AND r.user_id = t.user_id AND r.{name} = t.id"
-        f" AND r.{listed} AND r.words = t.words"
+        f" AND r.user_id = ANY(%(users)s) AND r.{listed} AND r.words = t.words"
     )
 
 
@@ -62,6 +62,7 @@ _GONE = " UNION ALL ".join(
 _NEW = " UNION ALL ".join(
     f"SELECT '{kind}', r.user_id, r.{name}, r.words FROM chat_chat.{table} AS r LEFT JOIN chat_chat.texts AS t"
     f" ON t.tenant = r.tenant AND t.user_id = r.user_id AND t.kind = '{kind}' AND t.id = r.{name}"
+    " AND t.user_id = ANY(%(users)s)"  # said of both, so that neither is read whole
     f" WHERE r.tenant = %(tenant)s AND r.user_id = ANY(%(users)s) AND r.{listed} AND r.words <> '' AND t.id IS NULL"
     for kind in schema.OF
     for table, name, listed in [("people", "user_id", "user_id <> ''") if kind == "users" else (kind, "id", "listed")]

@@ -17,6 +17,7 @@ from config.tenants import LineChannel, TelegramChannel, Tenant, Tenants
 from config.vault import key_id
 from gateway import assembly, encryption
 from gateway.adapters.line_tokens import LineTokens
+from gateway.backup.files import IN_DATABASE
 from gateway.channel_states import ChannelStates
 from gateway.doctor_redis import topology
 from gateway.errors import ChannelBroken, SendFault
@@ -83,7 +84,11 @@ async def _longterm(settings: Settings) -> list[Finding]:
     where = "PostgreSQL at LONGTERM_URL"
     if trouble:
         return [Finding(False, f"{where} {trouble}")]
-    return [Finding(True, f"{where} answers and has the tables of this version")]
+    found = [Finding(True, f"{where} answers and has the tables of this version")]
+    if left := [name for name in sorted(IN_DATABASE) if (settings.data_dir / name).is_dir()]:
+        remedy = "once they are copied (`chat-chat longterm copy`, with --small all but transcripts) remove them"
+        found.append(Finding(True, f"{', '.join(left)} in DATA_DIR are read no more, but from PostgreSQL", remedy))
+    return found
 
 
 def _encryption(settings: Settings) -> list[Finding]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocketState
 
 from config.tenants import Tenant
 from gateway.live import KINDS, channel_key
@@ -16,12 +17,13 @@ from gateway.routes.problems import problems
 from gateway.routes.sse import ALIVE, EVENT_SCHEMA, READ_WITHIN, EventStream, event
 from gateway.web_log import TooSlow
 from gateway.wire import Listener, Wire
+from memory.errors import MemoryFault
 
 WAITING = 500  # events that one reader may be behind
 HEARTBEAT = 15.0  # seconds of silence before a reader hears that we are there
 INTRODUCED_WITHIN = 10.0  # seconds a WebSocket has to say who it is
 
-_POLICY, _TOO_SLOW = 1008, 1013  # WebSocket's codes: not allowed; try again later
+_POLICY, _LATER = 1008, 1013  # WebSocket's codes: not allowed; try again later
 
 EXAMPLE = (
     'event: message\ndata: {"user_id":"line:U4af…","agent":"default","conversation_id":"main","channel":"line-main",'
@@ -107,6 +109,11 @@ def router(wire: Wire, keys: Keys) -> APIRouter:
             why = str(error.detail) if isinstance(error, HTTPException) else "the first message says who asks"
             await socket.close(_POLICY, why[:120])
             return
+        except MemoryFault as error:  # nobody can tell whose key it is: refused unaccepted it would get a 403
+            if socket.application_state is WebSocketState.CONNECTING:
+                await socket.accept()
+            await socket.close(_LATER, str(error.__doc__))
+            return
         except WebSocketDisconnect:
             return
         async with Reader(wire, tenant.id, kinds) as reader:
@@ -158,7 +165,7 @@ async def _tell(reader: Reader, socket: WebSocket) -> None:
             told = await reader.next()
             await _send({"kind": "alive", "data": {}} if told is None else told, socket)
     except (TooSlow, TimeoutError):
-        await socket.close(_TOO_SLOW, "too slow")
+        await socket.close(_LATER, "too slow")
 
 
 async def _send(told: dict[str, Any], socket: WebSocket) -> None:

@@ -7,6 +7,7 @@ in one small query over all tenants.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Coroutine
@@ -22,7 +23,7 @@ from memory.postgres.database import Connection, Database
 
 EVERY = 1.0  # seconds from one look for changes to the next
 TRUSTED = 5.0  # seconds after the last look in which what is known is taken for true
-_PATIENCE = 3.0  # seconds for a connection
+PATIENCE = 3.0  # seconds for a connection, and twice that for the first look and for the end of what is under way
 
 # Changes are numbered in the order in which they are committed: the lock is held until then.
 _LOCK = 0x636861742D6C7374
@@ -34,14 +35,17 @@ _CHANGED = """
 INSERT INTO chat_chat.tenants (tenant, lists_at) VALUES (%s, %s)
 ON CONFLICT (tenant) DO UPDATE SET lists_at = excluded.lists_at"""
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
 class PostgresLists:
     """`url` as Database has it. One connection, in a thread that begins with the first question or with `begin`."""
 
-    def __init__(self, url: str, *, every: float = EVERY, trusted: float = TRUSTED) -> None:
-        self._database = Database(url, size=1, patience=_PATIENCE)
+    def __init__(self, url: str, *, every: float = EVERY, trusted: float = TRUSTED, patience: float = PATIENCE) -> None:
+        self._database = Database(url, size=1, patience=patience)
+        self._patience = patience
         self._turn = asyncio.Lock()  # one work at a time: what was just written is not read as it was before
         self._every = every
         self._trusted = trusted
@@ -52,7 +56,7 @@ class PostgresLists:
         self._beginning = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._follower: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
 
     def __call__(self, name: str) -> PostgresNamed:
         return PostgresNamed(self, name)
@@ -63,7 +67,7 @@ class PostgresLists:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._run, args=[self._loop], name="lists", daemon=True)
                 self._thread.start()
-        self._first.wait()
+        self._first.wait(2 * self._patience)
 
     def close(self) -> None:
         """What was noted is written first."""
@@ -71,9 +75,8 @@ class PostgresLists:
             thread, loop, self._thread = self._thread, self._loop, None
             if thread is None or loop is None:
                 return
-            self._first.wait()
             loop.call_soon_threadsafe(self._end)
-            thread.join()
+            thread.join(2 * self._patience)  # a server that hangs holds up nobody's end
             self._first.clear()
             self._looked = None
 
@@ -110,30 +113,34 @@ class PostgresLists:
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        self._turn = asyncio.Lock()
-        self._follower = loop.create_task(self._follow())
-        with suppress(asyncio.CancelledError):
-            loop.run_until_complete(self._follower)
+        self._turn, self._over = asyncio.Lock(), asyncio.Event()
+        loop.run_until_complete(self._follow())
         loop.close()
 
     def _end(self) -> None:
-        if self._follower is not None:
-            self._follower.cancel()
+        self._over.set()
 
     async def _follow(self) -> None:
+        away = False
         try:
-            while True:
+            while not self._over.is_set():
                 began = time.monotonic()
-                with suppress(LongTermUnavailable):
+                try:
                     async with self._turn:
                         await self._look()
-                    self._looked = began
+                except LongTermUnavailable as error:
+                    if not away:
+                        log.warning("keys and blocked people are not followed now: %s", error)
+                    away = True
+                else:
+                    self._looked, away = began, False
                 self._first.set()
-                await asyncio.sleep(self._every)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._over.wait(), self._every)
         finally:
             self._first.set()
             with suppress(TimeoutError):  # for what is being written, and waits for its turn
-                async with asyncio.timeout(_PATIENCE), self._turn:
+                async with asyncio.timeout(self._patience), self._turn:
                     pass
             await self._database.close()
 
@@ -141,15 +148,16 @@ class PostgresLists:
         async with self._database.all_tenants() as db:
             asked = "SELECT tenant, lists_at FROM chat_chat.tenants WHERE lists_at >= %s AND lists_at > 0"
             rows = await (await db.execute(asked, [self._upto])).fetchall()
-        if not rows and self._upto:  # the last change is none any more: another database, or one that was restored
-            self._known, self._upto = {}, 0
-            return await self._look()
+            known, upto = self._known, self._upto
+            if not rows and upto:  # the last change is none any more: another database, or one that was restored
+                known, upto = {}, 0
+                rows = await (await db.execute(asked, [upto])).fetchall()
         for tenant, at in sorted(rows, key=lambda row: row[1]):
-            if at > self._upto:
+            if at > upto:
                 async with self._database.tenant(tenant, reading=True) as db:
                     found = await db.execute("SELECT name, record FROM chat_chat.lists WHERE tenant = %s", [tenant])
-                    self._known[tenant] = {name: orjson.loads(record) for name, record in await found.fetchall()}
-                self._upto = at
+                    known[tenant] = {name: _parsed(record) for name, record in await found.fetchall()}
+        self._known, self._upto = known, max([upto, *(at for _, at in rows)])
 
     async def _change(self, tenant: str, name: str, change: Change) -> None:
         async with self._turn:
@@ -194,4 +202,13 @@ class PostgresNamed:
 async def _read(db: Connection, tenant: str, name: str) -> Listed:
     asked = "SELECT record FROM chat_chat.lists WHERE tenant = %s AND name = %s"
     row = await (await db.execute(asked, [tenant, name])).fetchone()
-    return list(orjson.loads(row[0])) if row else []
+    return _parsed(row[0]) if row else []
+
+
+def _parsed(record: str) -> Listed:
+    """What can't be read holds nothing."""
+    try:
+        listed = orjson.loads(record)
+    except ValueError:
+        return []
+    return listed if isinstance(listed, list) else []

@@ -50,7 +50,7 @@ def lists(url: str) -> Iterator[Callable[..., PostgresLists]]:
     made: list[PostgresLists] = []
 
     def one(where: str = url, trusted: float = 90.0) -> PostgresLists:
-        made.append(PostgresLists(where, every=EVERY, trusted=trusted))
+        made.append(PostgresLists(where, every=EVERY, trusted=trusted, patience=60.0))
         return made[-1]
 
     yield one
@@ -127,7 +127,7 @@ class TestLists(ListsContract):
         until(lambda: Blocked(there).of("shop") == {"line:U2"})
 
     def test_many_questions_are_no_queries(self, url: str, counted: list[str]) -> None:
-        patient = PostgresLists(url, every=3600)
+        patient = PostgresLists(url, every=3600, patience=60.0)
         try:
             ring = KeyRing(patient)
             _, key = ring.make("shop", "", NOW)
@@ -172,7 +172,7 @@ class TestAway:
         known = lists(trusted=0.0)
         Blocked(known).block("shop", ["line:U1"])
         assert Blocked(known).of("shop") == {"line:U1"}
-        nothing = PostgresLists(postgres.url_of(tmp_path), every=EVERY)
+        nothing = PostgresLists(postgres.url_of(tmp_path), every=EVERY, patience=0.5)
         try:
             assert Blocked(nothing).of("shop") == frozenset()
             for asks in (lambda: OptedOut(nothing).of("shop"), lambda: KeyRing(nothing).of("shop")):
@@ -256,7 +256,7 @@ async def test_they_are_copied_both_ways_and_compared(url: str, tmp_path: Path) 
         True,
         "shop: 3 lists and opened conversations copied and compared",
     )
-    lists, database = PostgresLists(url, every=EVERY), Database(url)
+    lists, database = PostgresLists(url, every=EVERY, trusted=90.0, patience=60.0), Database(url)
     conversations = PostgresConversations(database, trusted=0)
     try:
         assert await Small(lists, conversations).stamps("shop") == known

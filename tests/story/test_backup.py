@@ -23,11 +23,11 @@ from gateway.cli import Failed, cli
 from gateway.inbox import opening
 from gateway.inbox.base import Policy, event_of
 from gateway.inbox.redis import RedisInbox
-from gateway.key_ring import KeyRing
+from gateway.key_ring import KeyRing, MadeKey
 from gateway.memory_commands import forget
 from gateway.messages import InboundMessage
+from memory.conversations import Conversation
 from memory.keys import ConversationRef
-from memory.lists import FileLists
 from memory.memory_manager import MemoryManager
 from tests import postgres
 from tests.house import House, house
@@ -77,8 +77,11 @@ async def lived_in(home: House) -> None:
         assert await home.line_says(user, text) == 200
     await home.quiet()
     data = home.settings.data_dir
-    Blocked(FileLists(data)).block("shop", ["line:U" + "d" * 32])
-    KeyRing(FileLists(data)).make("shop", "till", datetime.now(UTC))
+    async with memory(home.settings) as manager:
+        Blocked(manager.lists).block("shop", ["line:U" + "d" * 32])
+        KeyRing(manager.lists).make("shop", "till", datetime.now(UTC))
+        now = datetime.now(UTC)
+        await manager.conversations.open(Conversation("shop", "order-1", f"line:{ANN}", "admin", "Order 1", now, now))
     media = data / "media" / "shop" / f"line:{ANN}"
     media.mkdir(parents=True)
     (media / "photo.jpg").write_bytes(bytes(range(256)))
@@ -112,11 +115,18 @@ async def known_of(settings: Settings, user: str) -> tuple[object, list[str]]:
     return found, [str(line["message"]) for line in said]
 
 
+async def small_of(settings: Settings) -> tuple[list[MadeKey], frozenset[str], list[Conversation]]:
+    """Keys, blocked people, opened conversations."""
+    async with memory(settings) as manager:
+        opened = await manager.conversations.all("shop")
+        return KeyRing(manager.lists).of("shop"), Blocked(manager.lists).of("shop"), opened
+
+
 async def the_machine_is_lost(settings: Settings, tmp_path: Path, lose: Callable[[], None]) -> list[str]:
     await left_waiting(settings)
     ann = await known_of(settings, f"line:{ANN}")
     photo = settings.data_dir / "media" / "shop" / f"line:{ANN}" / "photo.jpg"
-    key = KeyRing(FileLists(settings.data_dir)).of("shop")
+    small = await small_of(settings)
     await commands.backup(settings, tmp_path / "kept", quietly)
     await forget(settings, "shop", f"line:{BOB}")
     lose()
@@ -125,8 +135,7 @@ async def the_machine_is_lost(settings: Settings, tmp_path: Path, lose: Callable
     assert "2 messages wait to be answered; 1 people had been forgotten and stay so" in lines
     assert await known_of(settings, f"line:{ANN}") == ann
     assert (photo.read_bytes(), photo.stat().st_mtime) == (bytes(range(256)), 1e9)
-    assert (KeyRing(FileLists(settings.data_dir)).of("shop"), len(key)) == (key, 1)
-    assert Blocked(FileLists(settings.data_dir)).of("shop") == {"line:U" + "d" * 32}
+    assert (await small_of(settings), [len(one) for one in small]) == (small, [1, 1, 1])
     assert await known_of(settings, f"line:{BOB}") == (None, [])
     return lines
 

@@ -76,9 +76,7 @@ async def test_from_the_files_with_their_names_and_what_nothing_answers_goes_to_
     notice = home.telegram_shows(STAFF)[0]
     assert notice.startswith("A customer asks what nothing of yours answers")
     assert "which planet is your owner from?" in notice
-    unanswered = UnansweredQuestions(
-        home.settings.data_dir / "unanswered"
-    )  # as another process reads it
+    unanswered = UnansweredQuestions(home.settings.data_dir / "unanswered")  # as another process reads it
     listed = await home.until(lambda: asyncio.to_thread(unanswered.all, "shop"), bool)
     assert [(one.question, one.times, one.language) for one in listed] == [
         ("which planet is your owner from?", 1, "en")

@@ -152,7 +152,7 @@ def test_a_shops_own_keywords_decide() -> None:
 
 def test_the_verdict_names_what_decided() -> None:
     assert RULES.classify("ของพัง").rule == "COMPLAINT: ของพัง"
-    assert re.fullmatch("[A-Z_]+: letters “.{2,4}”", RULES.classify("soggy and lukewarm").rule)
+    assert re.fullmatch("[A-Z_]+: letters “.{2,4}”", RULES.classify("it was lukewarm").rule)
     assert RULES.classify("").rule == "no rule"
 
 

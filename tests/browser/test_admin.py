@@ -185,6 +185,9 @@ async def test_facts_are_searched_edited_undone_pinned_and_deleted(
             await expect(page.locator(".badge.pinned")).to_have_count(1)
 
             await page.locator(".filters summary").click()
+            for name, count in (("nobody", 0), ("ann", 3)):
+                await page.fill("[name=user]", name)
+                await expect(page.locator("#results .row")).to_have_count(count)
             await page.select_option("select[name=type]", "preference")
             await expect(page.locator("#results .row")).to_have_count(2)
             await page.locator("[data-all]").check()
@@ -238,8 +241,17 @@ async def test_a_persons_page_tells_what_the_bot_would_know_merges_and_blocks(
             await expect(page.get_by_role("row", name="The customer")).to_be_visible()
             assert home.llm.requests == []
 
+            await page.fill("#other", "Bee")
+            await page.get_by_role("button", name="Merge").click()
+            await expect(page.get_by_role("alert")).to_contain_text("no other person's id")
+            await page.fill("#other", "telegram:5")
+            await page.get_by_role("button", name="Merge").click()
+            await expect(page.get_by_role("alert")).to_contain_text("Nobody has written under this id")
+            await page.get_by_role("link", name="Cancel").click()
             await page.fill("#other", other)
             await page.get_by_role("button", name="Merge").click()
+            await expect(page.locator("h1")).to_have_text(f"Merge {other} into this person?")
+            await expect(page.get_by_role("alert")).to_have_count(0)
             await page.get_by_role("button", name="Merge").click()
             await expect(page.locator(".known")).to_contain_text("lives in Phuket")
             await page.get_by_role("button", name="Part").click()
@@ -377,6 +389,9 @@ async def test_a_message_nobody_could_answer_is_tried_again(browser: Browser, tm
         await home.quiet()
         await page.goto(f"{home.url}/admin/shop/overview?days=7")
         await expect(page.locator(".rows .text")).to_have_text("hello <b>there</b>")
+        await page.get_by_role("button", name="Drop").click()
+        await expect(page.locator("h1")).to_have_text("Drop this message?")
+        await page.get_by_role("link", name="Cancel").click()
         await page.get_by_role("button", name="Try again").click()
         await expect(page.locator(".toast")).to_contain_text("Back in the queue")
         await home.quiet()
@@ -414,7 +429,8 @@ async def test_staff_take_a_conversation_over_answer_once_teach_and_give_it_back
         await page.goto(f"{home.url}/admin/shop/talks")
         while await page.locator(".talks .row").count() < 2:  # the list is written behind the turn
             await page.reload()
-        await page.locator(".ranges").get_by_role("link", name="Needs a person").click()
+        await page.goto(f"{home.url}/admin/shop/overview")
+        await page.get_by_role("link", name="See them").click()
         await expect(page.locator(".talks .row")).to_have_count(1)
         await page.locator(".talks a").click()
         await expect(page.locator(".holder")).to_contain_text("nobody came")

@@ -17,7 +17,7 @@ THAI = re.compile(r"[ก-๛]")
 # Names of things, and what stands on a button: no polite ending.
 LABELS = {
     "get_answer", "help_commands", "known_summary", "known_events", "staff_from", "staff_customer", "staff_bot",
-    "staff_staff", "page", "sources", "soon", "customer", "news_stop", "news_stop_said",
+    "staff_staff", "page", "sources", "soon", "customer", "news_stop", "news_stop_said", "closed",
 }  # fmt: skip
 
 

@@ -110,9 +110,10 @@ class Board:
             await asyncio.sleep(_TOGETHER)
             some, self._waiting = self._waiting, {}
             pipe: Any = self._redis.pipeline(transaction=False)
-            for ref, (entry, last, unanswered) in some.items():
-                since = datetime.fromtimestamp(last.received_at, UTC)
-                if self._forgotten is not None and await self._forgotten(ref, since):
+            # All at once: asked one by one, a busy worker's list would grow faster than it is written.
+            gone = await asyncio.gather(*(self._is_gone(ref, last) for ref, (_, last, _) in some.items()))
+            for (ref, (entry, last, unanswered)), left in zip(some.items(), gone, strict=True):
+                if left:
                     continue
                 tenant, name = ref.tenant, keys.session(ref)
                 pipe.hset(_key(tenant), name, _encode(entry))
@@ -131,6 +132,11 @@ class Board:
                         await self._tidy(tenant)
             except (RedisError, OSError) as error:
                 log.warning("staff don't see that something was said: %s", type(error).__name__)
+
+    async def _is_gone(self, ref: ConversationRef, last: InboundMessage) -> bool:
+        """Whether the person was forgotten since they wrote."""
+        since = datetime.fromtimestamp(last.received_at, UTC)
+        return self._forgotten is not None and await self._forgotten(ref, since)
 
     async def _tidy(self, tenant: str) -> None:
         found: Any = await self._redis.zrange(_key(tenant, "at"), -1, -1, withscores=True)

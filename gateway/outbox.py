@@ -15,6 +15,7 @@ from gateway.channel_states import ChannelStates, Trouble
 from gateway.errors import (
     ChannelBroken,
     ChatMoved,
+    InboxUnavailable,
     QuotaSpent,
     SendAmbiguous,
     SendFault,
@@ -35,6 +36,7 @@ QUOTA_SPENT = "the channel's monthly quota is used up"
 REFUSED = "the platform refused it"
 LONGEST_WAIT = 5.0  # seconds a turn sits out a pace limit; beyond that the conversation goes back into the queue
 TOKEN_LIFE = 60.0  # seconds: within it a reply token that is "spent" was spent by our own earlier call
+RECORD_EVERY = 0.5  # seconds between tries to record what was taken
 SETTLE_EVERY = 2.0  # seconds between tries to learn, as long as that lasts, whether a reply landed
 
 
@@ -213,6 +215,7 @@ class Courier:
                 raise self._soon(outbox, call, error) from error
             outbox.next, outbox.flying = outbox.next + 1, False
             outbox.delivered += 1
+            await self._record(claim, outbox)  # at once: until then a crash, or a wait for the pace, repeats the call
             await self._count(tenant, outbox.target, call)
             await self._states.well(*where, Trouble.BROKEN)
             if call.method == "push":
@@ -234,13 +237,23 @@ class Courier:
         return await self._reach.gone(target.tenant, target.channel, target.chat_id, target.token_received_at)
 
     async def mark_sent(self, claim: Claim, outbox: Outbox) -> None:
-        """Records that all went out, for when the end of the turn has to wait for something."""
+        """Records what went out, and what is known of it by now."""
         await self._record(claim, outbox)
 
     async def _record(self, claim: Claim, outbox: Outbox, limits: Sequence[Limit] = ()) -> None:
-        """Puts the outbox on record; with `limits`, once they let a call pass. Raises ClaimLost; SendRetry for a wait
-        that is too long to sit out."""
-        while (wait := await self._inbox.intent(claim, encode(outbox), limits)) != 0:
+        """Puts the outbox on record; with `limits`, once they let a call pass. While the inbox is away, what the
+        platform took is kept in mind until it can be recorded: given up, it would be sent again. Raises ClaimLost;
+        SendRetry for a wait that is too long to sit out; InboxUnavailable where nothing was taken."""
+        while True:
+            try:
+                wait = await self._inbox.intent(claim, encode(outbox), limits)
+            except InboxUnavailable:
+                if not outbox.delivered:
+                    raise
+                await asyncio.sleep(RECORD_EVERY)
+                continue
+            if wait == 0:
+                return
             if wait is None:
                 raise ClaimLost(claim.conversation)
             if wait > LONGEST_WAIT:

@@ -202,7 +202,7 @@ class Turn:
                 dead = None
             if not ridden.done():
                 ridden.set_result(outbox.answer.ridden)
-            event = await self._event(claim, moment, classifying, outbox)
+            event = await self._event(moment, classifying)
             event = kept_event(event, tenant.privacy.mask)
             await acknowledging
         finally:
@@ -376,12 +376,9 @@ class Turn:
         # What a sticker or a place is called says nothing of the customer's language.
         return event.model_copy(update={"payload": {**event.payload, "language": moment.language}})
 
-    async def _event(
-        self, claim: Claim, moment: Moment, classifying: asyncio.Task[MemoryEvent | None], outbox: Outbox
-    ) -> MemoryEvent | None:
-        """The classification: nearly always ready by now. While it isn't, what was sent is on record."""
+    async def _event(self, moment: Moment, classifying: asyncio.Task[MemoryEvent | None]) -> MemoryEvent | None:
+        """The classification: nearly always ready by now."""
         if not classifying.done():
-            await self._courier.mark_sent(claim, outbox)
             await asyncio.wait({classifying}, timeout=CLASSIFY_AFTER)
         if classifying.done():
             return classifying.result()

@@ -3,6 +3,7 @@
 -- left to deliver, ms it was ready, message...}. The request id makes a repeat after a lost answer return the same claims.
 local P, worker, request, want, lease, longest = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local now, claims = now_ms(), {}
+looked(P, now)
 
 local function give(conv, token, waited)
   local c = hash(conv)

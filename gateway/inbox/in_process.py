@@ -30,6 +30,7 @@ from gateway.messages import InboundMessage
 from gateway.pacing import Limit
 
 _REV = re.compile(rb'\{"rev":(\d+)')
+AWAY, SPARED = 5000, 5000  # ms; as in lib.lua
 SPARE_TRIES = 3  # beyond those allowed, for burying; a batch that kills even that worker is buried by the queue itself
 
 
@@ -62,6 +63,7 @@ class State:
     aliases: dict[str, str] = field(default_factory=dict)  # whose messages go into another conversation
     sessions: dict[str, bytes] = field(default_factory=dict)
     dead: list[tuple[str, str, int, bytes | None, InboundMessage]] = field(default_factory=list)
+    looked: int | None = None  # when a worker was last here
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -102,6 +104,7 @@ class InProcessInbox:
 
     async def claim(self, limit: int) -> Claims:
         now, s = self._now(), self.state
+        self._look(now)
         for at, name in sorted((at, name) for name, at in s.due.items() if at <= now):
             del s.due[name]
             self._make_ready(name, at)
@@ -124,6 +127,8 @@ class InProcessInbox:
 
     async def beat(self, claims: Sequence[Claim]) -> set[str]:
         lost = set()
+        if claims:
+            self._look(self._now())
         for claim in claims:
             if self._holds(claim):
                 self.state.leases[claim.conversation] = self._now() + self._lease
@@ -132,6 +137,7 @@ class InProcessInbox:
         return lost
 
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
+        self._look(self._now())
         if not self._holds(claim):
             return None
         self.state.leases[claim.conversation] = self._now() + self._lease
@@ -291,6 +297,12 @@ class InProcessInbox:
             c.carried,
             waited,
         )
+
+    def _look(self, now: int) -> None:
+        s = self.state
+        if s.looked is not None and now - s.looked > AWAY:  # nobody could be here, nor have a heartbeat
+            s.leases = {name: max(at, now + SPARED) for name, at in s.leases.items()}
+        s.looked = now
 
     def _holds(self, claim: Claim) -> bool:
         c = self.state.conversations.get(claim.conversation)

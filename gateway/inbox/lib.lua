@@ -4,6 +4,7 @@
 --   due    when it may be looked at (debounce and pauses between tries)
 --   ready  waiting for a worker, oldest first within its tenant; `tenants` lists the tenants that have any, in turn
 --   lease  held by a worker until then
+-- `looked` says when a worker was last here.
 -- Hash: h holder's token, n messages in the frozen batch, a tries, o outbox, f first arrival of what is pending,
 --   l last arrival, d debounce, m longest debounce, x tries allowed, p pause after a failed try until then,
 --   r why it failed, w it waits for the customer: what arrives ends the pause, k what an earlier batch left to deliver.
@@ -49,6 +50,19 @@ local function mark(P, conv, at, now)
     redis.call('ZREM', P .. ':due', conv)
     make_ready(P, conv, now)
     wake(P)
+  end
+end
+
+-- Workers are here more often than this. Where none was for longer, this server was away (stopped, or starting again), no
+-- heartbeat could come, and what ended meanwhile may be in good hands: there is time for one.
+local AWAY, SPARED = 5000, 5000 -- ms
+
+local function looked(P, now)
+  local last = tonumber(redis.call('GET', P .. ':looked') or now)
+  redis.call('SET', P .. ':looked', now, 'PX', 86400000)
+  if now - last <= AWAY then return end
+  for _, conv in ipairs(redis.call('ZRANGEBYSCORE', P .. ':lease', '-inf', now + SPARED)) do
+    redis.call('ZADD', P .. ':lease', now + SPARED, conv)
   end
 end
 

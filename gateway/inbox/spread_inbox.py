@@ -413,8 +413,10 @@ class SpreadInbox(RedisInbox):
                 if shard not in self._listening and self._deaf.get(shard, 0.0) <= _now():
                     self._listening[shard] = asyncio.create_task(self._woken_in(shard))
             pause = min([left, *(at - _now() for at in self._deaf.values() if at > _now())])
-            tasks = self._listening.values()
-            await asyncio.wait(tasks, timeout=max(pause, 0.0), return_when=asyncio.FIRST_COMPLETED)
+            if tasks := self._listening.values():
+                await asyncio.wait(tasks, timeout=max(pause, 0.0), return_when=asyncio.FIRST_COMPLETED)
+            else:  # none can be heard just now
+                await asyncio.sleep(max(pause, 0.0))
 
     def _collect(self) -> bool:
         """Whether a blocked read has ended with a wake-up."""

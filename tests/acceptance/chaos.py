@@ -1,8 +1,9 @@
 """The chaos run: `python -m tests.acceptance.chaos --seed N`.
 
-Two serve and three worker processes over one server, the platforms and the model as processes; customers write at a
-constant rate while all of these are killed with -9, stopped with SIGSTOP and started again at random. Prints one row of
-a table; exit status 1 when a message was lost, came out of order, or doubled outside the windows that are stated.
+Two serve and three worker processes over one server, or with `--cluster` over a Redis Cluster, the platforms and the
+model as processes; customers write at a constant rate while all of these are killed with -9, stopped with SIGSTOP and
+started again at random. Prints one row of a table; exit status 1 when a message was lost, came out of order, or doubled
+outside the windows that are stated.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 import aiohttp
 import yaml
 
+from tests.acceptance.chaos_cluster import ClusterNode, ClusterServer
 from tests.acceptance.chaos_count import Report, count
 from tests.acceptance.chaos_customers import Crowd, Shop, shops
 from tests.acceptance.chaos_faults import Faults, Target
@@ -37,7 +39,7 @@ from tests.acceptance.processes import (
 from tests.house import LLM_KEY
 
 QUIET_WITHIN = 600.0  # seconds after the last message in which all must have been answered, on a busy machine too
-FINAL_LETTERS = 20  # anomalies that are told one by one
+FINAL_LETTERS = 60  # anomalies that are told one by one
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Plan:
     seconds: float = 200.0
     fault_every: float = 1.0
     longest_stop: float = 15.0
+    cluster: bool = False
 
 
 async def run(plan: Plan, folder: Path) -> Report:
@@ -60,7 +63,7 @@ async def run(plan: Plan, folder: Path) -> Report:
     for shop in tenants:
         (folder / "config" / "tenants" / f"{shop.id}.yaml").write_text(yaml.safe_dump(shop.file))
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(RedisServer())
+        server = await stack.enter_async_context(ClusterServer(plan.seed) if plan.cluster else RedisServer())
         http = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)))
         parts = Parts(folder, tenants, server, http)
         stack.push_async_callback(parts.end)
@@ -76,13 +79,15 @@ async def run(plan: Plan, folder: Path) -> Report:
             await harm
         await crowd.all_accepted()
         quiet = await parts.quiet(QUIET_WITHIN)
-        return await count(plan.seed, crowd, parts.stage, faults.done, quiet)
+        return await count(plan.seed, crowd, parts.stage, faults, quiet)
 
 
 class Parts:
     """The processes of a run and how each is started again."""
 
-    def __init__(self, folder: Path, tenants: Sequence[Shop], server: RedisServer, http: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, folder: Path, tenants: Sequence[Shop], server: RedisServer | ClusterServer, http: aiohttp.ClientSession
+    ) -> None:
         self._folder = folder
         self._tenants = tenants
         self._server = server
@@ -99,9 +104,10 @@ class Parts:
     @property
     def targets(self) -> list[Target]:
         names = ["worker-1", "worker-2", "worker-3", *self._doors, "platforms", "model", "redis"]
-        return [Target(name, partial(self._of, name), partial(self.start, name)) for name in names]
+        again = {"redis": self._server.start} if isinstance(self._server, ClusterServer) else {}
+        return [Target(name, partial(self._of, name), partial(self.start, name), again.get(name)) for name in names]
 
-    def _of(self, name: str) -> Running:
+    def _of(self, name: str) -> Running | ClusterNode:
         if name == "redis":
             assert self._server.running is not None
             return self._server.running
@@ -119,7 +125,7 @@ class Parts:
 
     async def start(self, name: str) -> None:
         if name == "redis":
-            await self._server.start(60.0)
+            await self._server.start(120.0)
         elif name == "platforms":
             options = [word for shop in self._tenants for word in shop.options]
             ports = {one: port for one, port in self._ports.items() if one != "llm"}
@@ -127,6 +133,8 @@ class Parts:
             urls["llm"] = urls["llm_control"] = f"http://127.0.0.1:{self._ports['llm']}"
             urls["llm"] += "/api/v1"
             env = environment(self._folder, urls, self._server.url) | {"LOG_LEVEL": "INFO"}
+            if isinstance(self._server, ClusterServer):
+                env["REDIS_COPIES"] = "1"
             self.stage = Stage(self._folder, env, urls, self._http, self._server.url)
         elif name == "model":
             self._live[name], _ = await self._stand_ins(name, {"llm": self._ports["llm"]}, "--llm-key", LLM_KEY)
@@ -148,10 +156,14 @@ class Parts:
                     await self.start(name)
             spool = self._folder / "data" / "spool"
             kept = [one for one in spool.glob("*-*") if one.suffix in (".json", ".done")] if spool.is_dir() else []
-            if not kept and await _nothing_waits(self._server.url):
+            if not kept and await self._nothing_waits():
                 return time.monotonic() - began
             await asyncio.sleep(0.5)
         return None
+
+    async def _nothing_waits(self) -> bool:
+        depth = await self.stage.depth()
+        return depth.ready + depth.due + depth.leased == 0
 
     async def end(self) -> None:
         for name, running in reversed(self._live.items()):
@@ -162,19 +174,6 @@ class Parts:
                     print(f"{name}: {error}", file=sys.stderr)
 
 
-async def _nothing_waits(url: str) -> bool:
-    from redis.asyncio import Redis
-
-    from gateway.inbox.redis import RedisInbox
-
-    inbox = RedisInbox(Redis.from_url(url), "chaos")
-    try:
-        depth = await inbox.depth()
-    finally:
-        await inbox.close()
-    return depth.ready + depth.due + depth.leased == 0
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.acceptance.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, required=True)
@@ -183,11 +182,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=Plan.seconds, help="over which the messages are spread")
     parser.add_argument("--fault-every", type=float, default=Plan.fault_every, help="seconds between faults, about")
     parser.add_argument("--longest-stop", type=float, default=Plan.longest_stop, help="of a SIGSTOP, in seconds")
+    parser.add_argument("--cluster", action="store_true", help="a Redis Cluster, of which nodes are killed")
     parser.add_argument("--keep", type=Path, help="leave logs, data and journals here")
     given = parser.parse_args(arguments)
     plan = Plan(
         given.seed, given.messages, given.users, seconds=given.seconds,
-        fault_every=given.fault_every, longest_stop=given.longest_stop,
+        fault_every=given.fault_every, longest_stop=given.longest_stop, cluster=given.cluster,
     )  # fmt: skip
     folder = given.keep or Path(tempfile.mkdtemp(prefix="chaos-"))
     folder.mkdir(parents=True, exist_ok=True)

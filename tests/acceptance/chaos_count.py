@@ -13,14 +13,15 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from redis.asyncio import Redis
-
 from gateway.app import ALIVE
 from memory import keys
+from memory.redis_client import connect
 from tests.acceptance.chaos_customers import Crowd, Customer, Written
+from tests.acceptance.chaos_faults import Faults
 from tests.acceptance.processes import Stage
 from tests.conftest import LASTING
 
@@ -73,8 +74,8 @@ class Report:
         return [*told, *self.lost, *self.disordered, *self.left, *self.notes]
 
 
-async def count(seed: int, crowd: Crowd, stage: Stage, faults: Mapping[str, int], quiet: float | None) -> Report:
-    report = Report(seed, sent=len(crowd.written), faults=sum(faults.values()), quiet=quiet)
+async def count(seed: int, crowd: Crowd, stage: Stage, faults: Faults, quiet: float | None) -> Report:
+    report = Report(seed, sent=len(crowd.written), faults=faults.done.total(), quiet=quiet)
     line, telegram = await stage.delivered("line"), await stage.delivered("telegram")
     report.repeated = sum(1 for shown in line["raw"].values() for one in shown if one["repeated"])
     # What is no text is the word that the answer takes longer, with its button: no answer.
@@ -88,14 +89,16 @@ async def count(seed: int, crowd: Crowd, stage: Stage, faults: Mapping[str, int]
             report.notes.append(f"never accepted: {one.mark}")
         by_customer[one.customer].append(one)
     waits: list[float] = []
+    words = _Words(stage.folder)
     for customer, written in by_customer.items():
         told = _Told.of(stage.data, customer)
-        _count_one(report, customer, written, screens.get(customer.chat, []), told, buried, waits)
+        screen = screens.get(customer.chat, [])
+        _count_one(report, customer, written, screen, told, buried, waits, words, faults)
     if waits:
         report.slowest, report.median = max(waits), statistics.median(waits)
     assert stage.redis_url is not None
     report.left = await _left(stage.redis_url)
-    report.notes.append(f"webhooks by status: {dict(sorted(crowd.statuses.items()))}; faults: {dict(faults)}")
+    report.notes.append(f"webhooks by status: {dict(sorted(crowd.statuses.items()))}; faults: {dict(faults.done)}")
     return report
 
 
@@ -116,6 +119,29 @@ def _line(one: Mapping[str, Any]) -> _Shown:
 
 def _telegram(one: Mapping[str, Any]) -> _Shown:
     return _Shown(one["text"], "Telegram", one["at"])
+
+
+class _Words:
+    """What the workers' logs say of a conversation: why an answer went out once more."""
+
+    BEFORE = 16.0  # seconds: a platform that was stopped shows late what it was sent
+
+    def __init__(self, folder: Path) -> None:
+        self._said: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
+        for log in folder.glob("worker-*.log"):
+            for line in log.read_text("utf-8", "replace").splitlines():
+                if line.startswith("{") and "conversation" in (said := json.loads(line)):
+                    at = datetime.fromisoformat(said["time"]).timestamp()
+                    self._said[said["conversation"]].append((at, said["message"].partition(";")[0]))
+
+    def between(self, customer: Customer, first: float, second: float) -> str:
+        name = keys.session(keys.ConversationRef(customer.shop.id, f"{customer.platform}:{customer.chat}"))
+        return (
+            " + ".join(
+                dict.fromkeys(word for at, word in sorted(self._said[name]) if first - self.BEFORE < at < second)
+            )
+            or "its worker was killed"
+        )
 
 
 @dataclass
@@ -150,6 +176,8 @@ def _count_one(
     told: _Told,
     buried: set[str],
     waits: list[float],
+    words: _Words,
+    faults: Faults,
 ) -> None:
     first: dict[str, int] = {}
     for place, shown in enumerate(screen):
@@ -157,8 +185,12 @@ def _count_one(
         if again:
             before = screen[first[again[0]]]
             cause = before.via if before.via == shown.via else f"{before.via} then {shown.via}"
+            cause += f", {words.between(customer, before.at, shown.at)}"
             report.doubled[cause] += 1
-            report.notes.append(f"doubled: {again} of {customer.chat}, {cause}, {before.at:.1f} and {shown.at:.1f}")
+            report.notes.append(
+                f"doubled: {again} of {customer.chat}, {cause}, shown {before.at:.1f} and {shown.at:.1f}; "
+                f"meanwhile {faults.around(before.at)}"
+            )
         for mark in shown.marks:
             first.setdefault(mark, place)
     by_rules = {event for events in told.unmarked.values() for event in events}
@@ -197,7 +229,7 @@ def _count_one(
 async def _dead(stage: Stage, crowd: Crowd, report: Report) -> set[str]:
     assert stage.redis_url is not None
     buried = set()
-    async with Redis.from_url(stage.redis_url) as client:
+    async with connect(stage.redis_url) as client:
         for tenant in sorted({customer.shop.id for customer in crowd.customers}):
             letters: Any = await client.xrange(f"cc:dead:{tenant}")
             for _, letter in letters:
@@ -209,7 +241,7 @@ async def _dead(stage: Stage, crowd: Crowd, report: Report) -> set[str]:
 async def _left(url: str) -> list[str]:
     """What is in the inbox although nothing waits, and keys that would stay for ever."""
     found = []
-    async with Redis.from_url(url) as client:
+    async with connect(url) as client:
         async for key in client.scan_iter(count=1000):
             if key.startswith((b"cc:q:", b"cc:c:")):
                 found.append(f"left in the inbox: {key.decode()}")

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from tests.acceptance.chaos_cluster import ClusterNode
 from tests.acceptance.processes import Running
 
 
@@ -18,8 +19,9 @@ class Target:
     """Something that can be killed and started again."""
 
     name: str
-    running: Callable[[], Running]
+    running: Callable[[], Running | ClusterNode]
     start: Callable[[], Awaitable[None]]
+    again: Callable[[], Awaitable[None]] | None = None  # after a stop: until it is as before
 
 
 class Faults:
@@ -32,7 +34,7 @@ class Faults:
         self._longest_stop = longest_stop
         self._hit: set[str] = set()
         self.done: Counter[str] = Counter()
-        self.log: list[str] = []
+        self.log: list[tuple[float, float, str]] = []  # from when to when (seconds since 1970), what
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; then everything is up again."""
@@ -57,24 +59,28 @@ class Faults:
         kind = target.name.rstrip("-123")
         try:
             if running.ended or self._random.random() < 0.5:
-                pause = self._random.uniform(0.0, 2.0)
-                self._note(f"kill {target.name}, started again after {pause:.1f} s")
+                pause, began = self._random.uniform(0.0, 2.0), time.time()
                 await running.kill()
                 await asyncio.sleep(pause)
                 await target.start()
+                self.log.append((began, time.time(), f"{target.name} killed at {began:.1f}"))
                 self.done[f"{kind} killed"] += 1
             else:
                 pause = min(self._longest_stop, 0.5 + self._random.expovariate(1 / 4))
-                self._note(f"stop {target.name} for {pause:.1f} s")
+                began = time.time()
                 running.pause()
                 try:
                     await asyncio.sleep(pause)
                 finally:
                     running.resume()
+                self.log.append((began, time.time(), f"{target.name} stopped at {began:.1f} for {pause:.1f} s"))
                 self.done[f"{kind} stopped"] += 1
+                if target.again is not None:
+                    await target.again()
             await asyncio.sleep(self._random.uniform(0.0, 3.0))
         finally:
             self._hit.discard(target.name)
 
-    def _note(self, what: str) -> None:
-        self.log.append(f"{time.time():.3f} {what}")
+    def around(self, at: float, seconds: float = 1.0) -> str:
+        """What was under way then, or was so many seconds before or after."""
+        return ", ".join(what for began, ended, what in self.log if began - seconds < at < ended + seconds) or "nothing"

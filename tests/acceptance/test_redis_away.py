@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,46 @@ async def test_a_stopped_redis_holds_no_webhook_up_and_doubles_nothing(tmp_path:
         await home(s)
         assert await s.line_shows(ANN) == ["echo: is there tea"]
         assert await s.line_shows(BEE) == ["echo: is there tea"]
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+async def test_what_was_sent_when_redis_went_away_is_sent_once(tmp_path: Path, server: RedisServer, how: str) -> None:
+    """Telegram knows no repeat: what it took has to be on record when Redis is back, also where that was away for
+    longer than a lease lasts and others wait to take over."""
+    async with stage(tmp_path, redis_url=server.url) as s:
+        _, url = await s.serve()
+        workers = [await s.start("worker"), await s.start("worker")]
+        await s.take_part(workers, 180.0)
+        await s.script("telegram", faults=[{"delay": 2, "landed": True, "on": "/sendMessage"}])
+        assert await s.telegram_says(url, telegram_update(7, "is there tea", 1)) == 200
+        await until(lambda: s.telegram_shows(7))  # Telegram has it, the worker has not heard so
+        if how == "killed":
+            await server.kill()
+            await asyncio.sleep(4)
+            await server.start()
+        else:
+            assert server.running is not None
+            server.running.pause()
+            await asyncio.sleep(12)
+            server.running.resume()
+        await s.quiet()
+        assert await s.telegram_shows(7) == ["echo: is there tea"]
+
+
+async def test_a_redis_that_stood_still_costs_no_worker_what_it_has_in_hand(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    async with stage(tmp_path, redis_url=server.url) as s:
+        _, url = await s.serve()
+        workers = [await s.start("worker"), await s.start("worker")]
+        await s.take_part(workers, 180.0)
+        await s.slow_model(15)
+        assert await s.telegram_says(url, telegram_update(7, "is there tea", 1)) == 200
+        await s.asked()
+        assert server.running is not None
+        server.running.pause()
+        await asyncio.sleep(12)
+        server.running.resume()
+        await until(lambda: s.telegram_shows(7))
+        await s.quiet()
+        assert len([call for call in await s.calls("llm_control") if "/chat/completions" in call["path"]]) == 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from gateway.errors import InboxUnavailable
 from gateway.inbox import spread_inbox
@@ -128,3 +130,18 @@ async def test_their_number_may_change_while_messages_wait(
     numbers: Any = await new._redis.zrange(NUMBERS, 0, -1)
     assert [int(number) for number in numbers] == [after]
     assert len((await new.depth()).parts) == after
+
+
+async def test_a_worker_that_hears_no_shard_at_all_waits_all_the_same(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = make(shards=2)
+    assert (await inbox.claim(1)).claims == ()
+
+    async def nobody_there(*_: Any, **__: Any) -> None:
+        raise RedisConnectionError("nobody there")
+
+    monkeypatch.setattr(inbox._redis, "blpop", nobody_there)
+    began = asyncio.get_running_loop().time()
+    await inbox.wait(1.5)
+    assert asyncio.get_running_loop().time() - began >= 1.5

@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 
 from gateway.inbox.base import Claim, Claims, Outcome, Policy, SessionWrite, event_of, name_of
 from gateway.inbox.in_process import InProcessInbox, State
-from gateway.inbox.redis import RedisInbox
+from gateway.inbox.redis import INDEX, RedisInbox
 from gateway.inbox.spread_inbox import SpreadInbox
 from gateway.messages import InboundMessage
 from memory.redis_client import connect
@@ -225,10 +225,14 @@ class InboxMachine(RuleBasedStateMachine):
         for name, events in gone.items():
             self.accepted[name] = [one for one in self.accepted[name] if one not in events]
 
-    @rule(seconds=st.sampled_from([0.1, 1.0, 4.0, 11.0, 40.0]))
-    def time_goes_on(self, seconds: float) -> None:
+    @rule(seconds=st.sampled_from([0.1, 1.0, 4.0, 11.0, 40.0]), away=st.booleans())
+    def time_goes_on(self, seconds: float, away: bool) -> None:
+        """`away`: the server was, else workers looked all along, and found nothing to do."""
         self.now += int(seconds * 1000)
         self._set_clock()
+        if not away and self.state.looked is not None:
+            self.state.looked = self.now
+            self.loop.run_until_complete(self.client.set(f"{INDEX}:looked", self.now))
 
     @rule(seconds=st.sampled_from([0.5, 5.0]))
     def the_clock_jumps_back(self, seconds: float) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,8 +14,8 @@ from typing import Any
 import hiredis
 import pytest
 from redis.asyncio import Redis
+from redis.exceptions import BusyLoadingError, DataError, NoScriptError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import DataError, NoScriptError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from memory.redis_client import connect, woken
@@ -200,6 +203,126 @@ async def test_what_no_command_can_hold_is_refused_before_anything_is_sent() -> 
             await client.get("\ud800")
         assert await client.get("a") == b"a"
         assert server.reads == [[[b"GET", b"a"]]]
+
+
+async def test_who_waits_for_several_answers_and_gives_up_leaves_none_of_them_to_others() -> None:
+    held: list[bytes] = []
+
+    def says(command: list[bytes]) -> bytes | None:
+        held.append({b"MULTI": b"+OK\r\n", b"EXEC": b"*1\r\n$5\r\nmine!\r\n"}.get(command[0]) or echo(command))
+        return None
+
+    async with answering(says) as (client, server):
+        pipe: Any = client.pipeline(transaction=True)
+        transaction = asyncio.ensure_future(pipe.get("mine").execute())
+        while len(held) < 3:
+            await asyncio.sleep(0)
+        others = asyncio.ensure_future(client.get("theirs"))
+        while len(held) < 4:
+            await asyncio.sleep(0)
+        server.connections[0].write(held[0])
+        transaction.cancel()  # half of its answers are there
+        await asyncio.sleep(0.01)
+        server.connections[0].write(b"".join(held[1:]))
+        assert await others == b"theirs"
+
+
+async def test_the_end_in_the_middle_of_an_answer_is_told_to_all_and_nothing_of_it_is_left() -> None:
+    cut = True
+
+    def says(command: list[bytes]) -> bytes | None:
+        return (b"$100\r\nhalf of it" if command[1] == b"a" else None) if cut else echo(command)
+
+    async with answering(says) as (client, server):
+        asked = [asyncio.ensure_future(client.get(name)) for name in ("a", "b")]
+        while sum(map(len, server.reads)) < 2:
+            await asyncio.sleep(0)
+        server.connections[0].close()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(one) for one in found] == [RedisConnectionError] * 2
+        cut = False
+        assert await client.get("c") == b"c"
+
+
+async def test_an_answer_that_comes_too_late_is_nobody_elses() -> None:
+    silent = True
+
+    def says(command: list[bytes]) -> bytes | None:
+        return None if silent else echo(command)
+
+    async with answering(says, query="?socket_timeout=0.2") as (client, server):
+        with pytest.raises(RedisTimeoutError):
+            await client.get("a")
+        silent = False
+        asked = asyncio.ensure_future(client.get("b"))
+        server.connections[0].write(echo([b"GET", b"a"]))
+        assert await asked == b"b"
+
+
+async def test_what_is_asked_while_it_opens_waits_for_that_and_whoever_gives_up_does_not_stop_it() -> None:
+    async with answering(echo) as (client, server):
+        asked = [asyncio.ensure_future(client.get(f"k{n}")) for n in range(3)]
+        await asyncio.sleep(0)
+        asked[0].cancel()
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert (type(found[0]), found[1:]) == (asyncio.CancelledError, [b"k1", b"k2"])
+        assert len(server.connections) == 1
+
+
+async def test_a_large_answer_is_read_whole_and_those_behind_it_too() -> None:
+    large = b"x" * 20_000_000
+
+    def says(command: list[bytes]) -> bytes:
+        return b"$%d\r\n%s\r\n" % (len(large), large) if command[1] == b"large" else echo(command)
+
+    async with answering(says) as (client, _):
+        found = await asyncio.gather(client.get("large"), client.get("small"))
+        assert (len(found[0]), found[1]) == (len(large), b"small")
+
+
+async def test_a_server_that_is_loading_says_so_to_who_asked_and_the_connection_stays() -> None:
+    loading = True
+
+    def says(command: list[bytes]) -> bytes:
+        return b"-LOADING Redis is loading the dataset in memory\r\n" if loading else echo(command)
+
+    async with answering(says) as (client, server):
+        with pytest.raises(BusyLoadingError):
+            await client.get("a")
+        loading = False
+        assert await client.get("a") == b"a"
+        assert len(server.connections) == 1
+
+
+async def test_a_process_that_was_stopped_hears_what_was_answered_meanwhile(redis_url: str) -> None:
+    client = connect(f"{redis_url}{'&' if '?' in redis_url else '?'}socket_timeout=0.3", retries=0)
+    await client.set("a", "there")
+    asked = asyncio.ensure_future(client.get("a"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    time.sleep(1)
+    assert await asked == b"there"
+    await client.delete("a")
+    await client.aclose()
+
+
+async def test_what_a_stopped_server_was_asked_is_done_once(redis_url: str) -> None:
+    client = connect(f"{redis_url}{'&' if '?' in redis_url else '?'}socket_timeout=0.3", retries=0)
+    await client.set("count", 0)
+    server = (await client.info("server"))["process_id"]
+    os.kill(server, signal.SIGSTOP)
+    try:
+        found = await asyncio.gather(*(client.incrby("count", 1) for _ in range(3)), return_exceptions=True)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    assert [type(one) for one in found] == [RedisTimeoutError] * 3
+    async with asyncio.timeout(60):
+        while int(await client.get("count")) != 3:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    assert int(await client.get("count")) == 3  # what went out was done late, and not again
+    await client.delete("count")
+    await client.aclose()
 
 
 async def test_answers_are_what_the_library_makes_of_them(redis_url: str) -> None:

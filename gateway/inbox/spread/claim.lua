@@ -1,6 +1,7 @@
 -- ARGV: P, its number, worker, request id, how many, lease ms, '1' for a repeat. A shard gives out conversations: {ms until
 -- something is due or -1, then of each: conversation, token, ms it was ready}. Tenants take turns.
 local P, number, want, lease, now = ARGV[1], ARGV[2], tonumber(ARGV[5]), tonumber(ARGV[6]), now_ms()
+looked(P, now)
 local mine, found = ':' .. ARGV[3] .. ':' .. ARGV[4], {}
 if ARGV[7] == '1' then -- what the lost answer held
   for _, conv in ipairs(redis.call('ZRANGE', P .. ':lease', 0, -1)) do

@@ -1,0 +1,145 @@
+"""What is on record of an answer, from its first byte to the end of its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from config.tenants import Tenant
+from gateway.adapters.base import Call, Sent
+from gateway.channel_states import ChannelStates
+from gateway.errors import InboxUnavailable, SendRetry
+from gateway.inbox.base import Claim, Policy
+from gateway.inbox.in_process import InProcessInbox, State
+from gateway.messages import Answer, InboundMessage, Target, target_of
+from gateway.outbox import ClaimLost, Courier, Outbox, decode
+from gateway.pacing import Limit
+
+MESSAGE = InboundMessage(
+    tenant="shop", channel="main", platform="telegram", event_id="e1", user_id="telegram:1", chat_id="1", text="hello"
+)
+SHOP = Tenant.model_validate({"id": "shop", "name": "Shop", "channels": {}})
+
+
+class Platform:
+    """Takes every call; `then` is what happens right after."""
+
+    platform = "telegram"
+
+    def __init__(self, then: Callable[[], None] = lambda: None) -> None:
+        self.took: list[Call] = []
+        self.then = then
+
+    async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
+        self.took.append(call)
+        self.then()
+        return Sent(())
+
+
+class Away(InProcessInbox):
+    """An inbox that can't be reached for so many tries after something was sent, and lets calls pass only as told."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self.tries_away = 0
+        self.waits: list[float] = []
+
+    async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
+        if self.tries_away:
+            self.tries_away -= 1
+            raise InboxUnavailable("away")
+        if limits and self.waits and (wait := self.waits.pop(0)):
+            return wait
+        return await super().intent(claim, outbox)
+
+
+async def claimed(inbox: InProcessInbox) -> Claim:
+    await inbox.put([(MESSAGE, Policy())])
+    (claim,) = (await inbox.claim(1)).claims
+    return claim
+
+
+def on_record(inbox: InProcessInbox, claim: Claim) -> tuple[int, bool]:
+    """The first call that is not known to be delivered, and whether it may have been made."""
+    raw = inbox.state.conversations[claim.conversation].outbox
+    assert raw is not None
+    return decode(raw).next, decode(raw).flying
+
+
+def an_outbox(calls: int) -> Outbox:
+    made = [Call("sendMessage", {"chat_id": "1", "text": str(number)}) for number in range(calls)]
+    return Outbox(target_of(MESSAGE), Answer("hi"), made)
+
+
+def courier(inbox: InProcessInbox, platform: Platform, **more: Any) -> Courier:
+    states: Any = ChannelStates(None)  # type: ignore[arg-type]  # nothing goes wrong with the channel
+    return Courier(inbox, {"telegram": platform}, states, **more)  # type: ignore[dict-item]
+
+
+async def test_that_a_call_was_taken_is_on_record_before_anything_else_is_done() -> None:
+    inbox = Away(State())
+    claim = await claimed(inbox)
+    seen = []
+
+    class Ledger:
+        async def sent(self, *_: Any) -> None:
+            seen.append(on_record(inbox, claim))
+
+    platform = Platform(lambda: seen.append(on_record(inbox, claim)))
+    assert await courier(inbox, platform, ledger=Ledger()).deliver(claim, SHOP, an_outbox(2)) is None
+    assert seen == [(0, True), (1, False), (1, True), (2, False)]
+
+
+async def test_an_answer_that_has_to_wait_in_its_middle_goes_on_with_what_was_not_sent() -> None:
+    inbox, platform = Away(State()), Platform()
+    claim = await claimed(inbox)
+    inbox.waits = [0.0, 60.0]
+    with pytest.raises(SendRetry):
+        await courier(inbox, platform).deliver(claim, SHOP, an_outbox(2))
+    assert on_record(inbox, claim) == (1, False)
+    await inbox.fail(claim, 0.0, counted=False)
+    (again,) = (await inbox.claim(1)).claims
+    assert again.outbox is not None
+    await courier(inbox, platform).deliver(again, SHOP, decode(again.outbox))
+    assert [call.body["text"] for call in platform.took] == ["0", "1"]
+
+
+async def test_what_was_taken_while_the_inbox_is_away_is_recorded_when_it_is_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.outbox.RECORD_EVERY", 0.0)
+    inbox = Away(State())
+    claim = await claimed(inbox)
+
+    def goes_away() -> None:
+        inbox.tries_away = 5
+
+    platform = Platform(goes_away)
+    assert await courier(inbox, platform).deliver(claim, SHOP, an_outbox(1)) is None
+    assert (on_record(inbox, claim), len(platform.took)) == ((1, False), 1)
+
+
+async def test_nothing_is_sent_while_the_inbox_is_away() -> None:
+    inbox, platform = Away(State()), Platform()
+    claim = await claimed(inbox)
+    inbox.tries_away = 1
+    with pytest.raises(InboxUnavailable):
+        await courier(inbox, platform).deliver(claim, SHOP, an_outbox(1))
+    assert platform.took == []
+
+
+async def test_who_lost_the_claim_meanwhile_keeps_nothing_in_mind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.outbox.RECORD_EVERY", 0.0)
+    inbox = Away(State())
+    claim = await claimed(inbox)
+
+    def goes_away() -> None:
+        inbox.tries_away = 2
+        inbox.state.conversations[claim.conversation].holder = "somebody else"
+
+    with pytest.raises(ClaimLost):
+        async with asyncio.timeout(60):
+            await courier(inbox, Platform(goes_away)).deliver(claim, SHOP, an_outbox(1))

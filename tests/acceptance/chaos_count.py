@@ -12,6 +12,7 @@ import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -121,6 +122,9 @@ def _telegram(one: Mapping[str, Any]) -> _Shown:
     return _Shown(one["text"], "Telegram", one["at"])
 
 
+CERTAIN = "not sent: SendRetry"  # the platform did not take that call, so it can't have shown it
+
+
 class _Words:
     """What the workers' logs say of a conversation: why an answer went out once more."""
 
@@ -130,18 +134,17 @@ class _Words:
         self._said: defaultdict[str, list[tuple[float, str]]] = defaultdict(list)
         for log in folder.glob("worker-*.log"):
             for line in log.read_text("utf-8", "replace").splitlines():
-                if line.startswith("{") and "conversation" in (said := json.loads(line)):
+                if '"conversation"' not in line or CERTAIN in line:
+                    continue
+                with suppress(ValueError):  # a kill cut it off
+                    said = json.loads(line)
                     at = datetime.fromisoformat(said["time"]).timestamp()
                     self._said[said["conversation"]].append((at, said["message"].partition(";")[0]))
 
     def between(self, customer: Customer, first: float, second: float) -> str:
         name = keys.session(keys.ConversationRef(customer.shop.id, f"{customer.platform}:{customer.chat}"))
-        return (
-            " + ".join(
-                dict.fromkeys(word for at, word in sorted(self._said[name]) if first - self.BEFORE < at < second)
-            )
-            or "its worker was killed"
-        )
+        words = dict.fromkeys(word for at, word in sorted(self._said[name]) if first - self.BEFORE < at < second)
+        return " + ".join(words) or "its worker was killed"
 
 
 @dataclass
@@ -199,8 +202,12 @@ def _count_one(
         if len(places) < times:
             report.lost.append(f"lost: {times - len(places)} answers without marks of {customer.chat}")
         elif len(places) > times:
-            report.doubled[f"{places[-1].via} without marks"] += len(places) - times
-            report.notes.append(f"doubled without marks: {customer.chat}, {[f'{one.at:.1f}' for one in places]}")
+            cause = f"{places[-1].via} without marks, {words.between(customer, places[-2].at, places[-1].at)}"
+            report.doubled[cause] += len(places) - times
+            report.notes.append(
+                f"doubled without marks: {customer.chat}, {cause}, shown {[f'{one.at:.1f}' for one in places]}; "
+                f"meanwhile {faults.around(places[-2].at)}"
+            )
     for one in written:
         if one.mark in first:
             report.answered += 1

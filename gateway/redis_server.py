@@ -4,8 +4,9 @@ One server a data directory. Its lock file is held by the server itself as well 
 the lock is free exactly when no server of this directory lives, so two can never write one append-only file, and
 whoever gets the lock may launch. The lock file's content is the socket's path, which stays the same over take-overs.
 
-What it acknowledges survives the end of the server by any signal. A power cut or a kernel crash loses up to two seconds
-with `fsync="everysec"`, nothing with `"always"` (at some hundred writes a second).
+What it acknowledges survives the end of the server by any signal: it is written first, also while a sync is under way
+(see `redis_keeper`). A power cut or a kernel crash loses up to two seconds with `fsync="everysec"`, nothing with
+`"always"` (at some hundred writes a second).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class EmbeddedRedis:
         self.home = Path(os.path.realpath(data_dir), "redis")  # links in a circle stay, and can't be opened
         self.owner = False
         self.url = ""
-        self._fsync = fsync
+        self._syncs = "1" if fsync == "everysec" else "0"  # whether the keeper does
         self._socket = Path()
         self._lock: int | None = None
         self._keeper: subprocess.Popen[bytes] | None = None
@@ -172,7 +173,7 @@ class EmbeddedRedis:
                 log_file.replace(self.home / "server.log.1")
             with log_file.open("wb") as output:
                 self._keeper = subprocess.Popen(
-                    [sys.executable, "-I", "-S", redis_keeper.__file__, str(binary), *self._arguments()],
+                    [sys.executable, "-I", "-S", redis_keeper.__file__, self._syncs, str(binary), *self._arguments()],
                     cwd=self.home,  # the server's `dir`: no path to be quoted
                     env={k: v for k, v in os.environ.items() if k in ("PATH", "LD_LIBRARY_PATH")},  # no secrets
                     stdin=subprocess.PIPE,
@@ -195,7 +196,7 @@ class EmbeddedRedis:
             "unixsocket": str(self._socket),
             "unixsocketperm": "700",
             "appendonly": "yes",
-            "appendfsync": self._fsync,
+            "appendfsync": "no" if self._syncs == "1" else "always",
             "aof-load-truncated": "yes",
             "save": "",
             "maxmemory-policy": "noeviction",

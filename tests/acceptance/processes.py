@@ -154,6 +154,7 @@ class RedisServer:
 
     async def start(self, seconds: float = 20.0) -> None:
         options = {"port": "0", "unixsocket": f"{self.folder}/redis.sock", "appendonly": "yes", "save": ""}
+        options["appendfsync"] = "no"  # nobody cuts the power here
         arguments = [str(find_binary()), *(word for name, value in options.items() for word in (f"--{name}", value))]
         self.running = await launch(self.folder / "log", arguments, {}, self.folder)
         await until(self.answers, seconds)

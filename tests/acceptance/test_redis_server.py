@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import redis
 
-from gateway import redis_server
+from gateway import redis_keeper, redis_server
 from gateway.redis_server import EmbeddedRedis, EmbeddedRedisFault
 
 pytestmark = pytest.mark.slow
@@ -141,12 +141,31 @@ def test_it_keeps_what_is_written_refuses_no_write_to_make_room_and_opens_no_por
     names = ("appendonly", "appendfsync", "save", "maxmemory-policy", "port", "aof-load-truncated")
     assert ask(embedded.start(), lambda client: client.config_get(*names)) == {
         "appendonly": "yes",
-        "appendfsync": "everysec",
+        "appendfsync": "no",  # the keeper syncs
         "save": "",
         "maxmemory-policy": "noeviction",
         "port": "0",
         "aof-load-truncated": "yes",
     }
+
+
+def test_what_is_acknowledged_is_in_the_file_and_a_second_later_on_disk(
+    embedded: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(embedded.start(), lambda client: client.set("kept", "yes"))
+    folder, synced = embedded.home / redis_keeper.APPEND_ONLY, []
+    (file,) = folder.glob("*.incr.aof")
+    assert b"kept" in file.read_bytes()
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+    seen: dict[str, tuple[int, int]] = {}
+    redis_keeper.sync(str(folder), seen)
+    assert str(file) in synced
+    synced.clear()
+    redis_keeper.sync(str(folder), seen)
+    assert synced == []  # nothing new
+    ask(embedded.url, lambda client: client.set("kept", "still"))
+    redis_keeper.sync(str(folder), seen)
+    assert synced == [str(file)]
 
 
 def test_every_write_is_synced_when_asked_for(tmp_path: Path) -> None:

@@ -114,8 +114,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_for_port(port: int, process: Process, patience: float = 60.0) -> None:
-    """Until somebody listens. Raises RuntimeError with the end of the log when the process is gone."""
+def wait_for_port(port: int, process: Process, patience: float = 300.0) -> None:
+    """Until somebody listens, with a thousand tenants on a busy machine after minutes. Raises RuntimeError with the end
+    of the log when the process is gone."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         with socket.socket() as probe:

@@ -52,6 +52,7 @@ def write(
             )
             for n in range(events)
         ]
+        said.sort(key=lambda one: one.timestamp)  # as they come
         told = [
             facts.new(now=NOW - timedelta(seconds=luck.randrange(86400)), owner=user, confidence=luck.random(),
                       key=f"key {n}", value=luck.choice(LIKES), type=luck.choice(list(facts.FactType)))

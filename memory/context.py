@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from memory.long_term import events
 from memory.models import LongTermMemory, Message, ShortTermMemory
 
 IMPORTANT = 0.7  # the score from which an event is told to the model
@@ -43,6 +44,5 @@ def recent(session: ShortTermMemory, limit: int) -> list[Message]:
 
 def important(lm: LongTermMemory) -> list[dict[str, Any]]:
     """The newest five events with a score of 0.7 or more."""
-    scored = [event for event in lm.events if event.importance_score >= IMPORTANT]
-    newest = sorted(scored, key=lambda event: event.timestamp)[-IMPORTANT_COUNT:]
+    newest = events.important(lm, IMPORTANT, IMPORTANT_COUNT)
     return [event.model_dump(mode="json", exclude_none=True) for event in newest]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memory.long_term import events
 from memory.models import LongTermMemory
 from processors.models import Language, MemoryEvent
 from processors.summary import LONGEST, summarise_events
@@ -16,15 +17,16 @@ _BETWEEN = " · "
 COUNTED = 100  # events, the newest, that the summary is made from: so that its cost does not grow with a history
 
 
-def with_events(memory: LongTermMemory, new: int, language: Language | None) -> str:
-    """The summary now that the last `new` events of `memory` have come."""
-    told, gist = _parts(memory, len(memory.events) - new)
-    return _joined(summarise_events(told, memory.events[-COUNTED:], language), gist)
+def with_events(memory: LongTermMemory, new: Sequence[MemoryEvent], language: Language | None) -> str:
+    """The summary now that `new` events have come."""
+    told, gist = _parts(memory, events.count(memory))
+    counted = [*events.newest(memory, COUNTED - len(new)), *new]
+    return _joined(summarise_events(told, counted[-COUNTED:], language), gist)
 
 
 def with_gist(memory: LongTermMemory, gist: str) -> str:
     """The summary now that a session has ended."""
-    told, _ = _parts(memory, len(memory.events))
+    told, _ = _parts(memory, events.count(memory))
     return _joined(told, gist)
 
 
@@ -38,18 +40,18 @@ def rolled(before: str, gist: str) -> str:
     return _BETWEEN.join(parts)
 
 
-def anew(memory: LongTermMemory, events: Sequence[MemoryEvent], language: Language | None, *, keep_gist: bool) -> str:
-    """The summary now that only `events` are left of what was known."""
+def anew(memory: LongTermMemory, left: Sequence[MemoryEvent], language: Language | None, *, keep_gist: bool) -> str:
+    """The summary now that only these events are left of what was known."""
     gist = gist_of(memory) if keep_gist else ""
-    return _joined(summarise_events("", events[-COUNTED:], language), gist)
+    return _joined(summarise_events("", left[-COUNTED:], language), gist)
 
 
 def gist_of(memory: LongTermMemory) -> str:
-    return _parts(memory, len(memory.events))[1]
+    return _parts(memory, events.count(memory))[1]
 
 
-def _parts(memory: LongTermMemory, events: int) -> tuple[str, str]:
-    if events <= 0:
+def _parts(memory: LongTermMemory, count: int) -> tuple[str, str]:
+    if count <= 0:
         return "", memory.history_summary
     told, _, gist = memory.history_summary.partition("\n")
     return told, gist

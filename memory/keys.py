@@ -144,6 +144,11 @@ def index_file(base: Path, tenant: str, ending: str = "sqlite") -> Path:
     return base / f"{check_tenant(tenant)}.{ending}"
 
 
+def words_file(base: Path | str, tenant: str, user: str) -> str:
+    """`<base>/<tenant>/<user>.words`, derived, as plain text; `base` is `DATA_DIR/index`."""
+    return f"{base}/{check_tenant(tenant)}/{escape(user) if user else _THE_TENANT}.words"
+
+
 def changes_file(base: Path | str, tenant: str) -> str:
     """`index_file` with the ending `changed`, as plain text: each save appends to it."""
     return f"{base}/{check_tenant(tenant)}.changed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from memory import decay, facts, identities, procedures
@@ -22,6 +22,8 @@ from memory.protocols import LongTerm, Sessions, Transcripts
 from memory.search import Hit
 
 log = logging.getLogger(__name__)
+
+_WORDS_KEPT_FOR = timedelta(days=1)
 
 
 class Knowing:
@@ -223,6 +225,7 @@ class Knowing:
         pruned = 0
         if not dry_run:
             await self.longterm.tidy_marks(tenant_id)
+            await self.knowledge.finder.expire(tenant_id, self._clock() - _WORDS_KEPT_FOR)
         async for user in self.longterm.fading(tenant_id, self._clock()):
             try:
                 pruned += len(await self.prune(tenant_id, user, dry_run=dry_run))

@@ -13,10 +13,11 @@ from memory.episodes import Episode, Feedback
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact, Merged, Scope
 from memory.library.library import OWNER, Library
+from memory.long_term.events import Searched, told
 from memory.models import Changes, LongTermMemory
 from memory.procedures import Procedure
 from memory.protocols import LongTerm
-from memory.recall.entry import Entry, Hit
+from memory.recall.entry import NONE, Entry, Hit, Many, anything
 from memory.recall.finder import Finder
 from memory.wording import key_form
 
@@ -37,12 +38,23 @@ class Seen:
 
     def entries(self, user: str) -> list[Entry]:
         """What can be found; `user` is whose it is."""
+        out = self.few(user)
+        if self.memory:
+            out += [entry for event in self.memory.events if (entry := search.of_event(event, user))]
+        return out
+
+    def few(self, user: str) -> list[Entry]:
+        """All but the events."""
         out = [search.of_fact(one, user) for one in facts.visible(self.facts)]
         out += map(search.of_procedure, self.procedures)
         if self.memory:
             out += [search.of_episode(one, user) for one in self.memory.episodes]
-            out += [entry for event in self.memory.events if (entry := search.of_event(event, user))]
         return out
+
+    def searched(self, user: str) -> tuple[list[Entry], Many]:
+        """`entries`, with events that nobody has read yet beside them."""
+        unread = told(self.memory) if self.memory else None
+        return (self.entries(user), NONE) if unread is None else (self.few(user), Searched(unread, user))
 
 
 class Knowledge:
@@ -113,12 +125,13 @@ class Knowledge:
 
     async def found(
         self, tenant: str, user: str, seen: Seen, query: str, now: datetime, *, limit: int = 10,
-        agent: str = "default", keep: Callable[[Entry], bool] = lambda one: True, around: bool = False,
+        agent: str = "default", keep: Callable[[Entry], bool] = anything, around: bool = False,
     ) -> list[Hit]:  # fmt: skip
         """Of what they see, best first. `around`: also what stands beside it and what is about the same."""
         owner = seen.memory.user_id if seen.memory else user
+        entries, many = seen.searched(owner)
         return await self.finder.find(
-            tenant, owner, seen.entries(owner), query, limit, view=agent, keep=keep, around=around, now=now
+            tenant, owner, entries, query, limit, many=many, view=agent, keep=keep, around=around, now=now
         )
 
     async def tidy(self, tenant: str, users: Iterable[str]) -> None:

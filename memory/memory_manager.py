@@ -93,7 +93,9 @@ class MemoryManager(Knowing, Linking):
         self.saving = Remember(self.longterm)
         self._embeddings = embeddings or parts.MadeEmbeddings(config)
         # A file of vectors beside a database would keep on one machine what was forgotten on another.
-        self.finder = Finder(None if config.longterm_url else config.index, self._embeddings.of, self.vault)
+        self.finder = Finder(
+            None if config.longterm_url else config.index, self._embeddings.of, self.vault, self.longterm.forgotten_at
+        )
         self.library = Library(config.knowledge_path, config.index, self.finder, listed, self.vault)
         self.unanswered = UnansweredQuestions(config.unanswered, self.vault, self.longterm.forgotten_at)
         self.knowledge = Knowledge(self.longterm, self.finder, self.library)

@@ -10,6 +10,7 @@ from memory import amend, facts, history
 from memory.canonical import canonical, change_theirs
 from memory.errors import LongTermUnavailable, MemoryFault
 from memory.facts import Fact
+from memory.long_term import events as told_events
 from memory.models import Changes, LongTermMemory
 from memory.protocols import LongTerm
 from memory.removal import in_parts
@@ -120,7 +121,7 @@ def _tells(event: MemoryEvent) -> bool:
 
 
 def _learned(memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequence[MemoryEvent]) -> Changes:
-    ids = {event.event_id for event in memory.events if event.event_id}
+    ids = told_events.ids(memory)
     new = [event for event in batch if event.event_id not in ids]
     known: Sequence[Fact] = memory.facts
     changed: list[Fact] = []
@@ -129,8 +130,7 @@ def _learned(memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequen
         known, changed = facts.upserted(known, told), facts.upserted(changed, told)
     if not new:
         return Changes(facts=changed)
-    after = memory.model_copy(update={"events": [*memory.events, *new]})
-    return Changes(events=new, facts=changed, history_summary=history.with_events(after, len(new), _language(new)))
+    return Changes(events=new, facts=changed, history_summary=history.with_events(memory, new, _language(new)))
 
 
 def _language(events: Sequence[MemoryEvent]) -> Language | None:

@@ -18,6 +18,7 @@ from memory.long_term.journal import sync_folder
 from memory.long_term.json_files import JsonFiles
 from memory.recall.vector_file import ENDING as VECTORS
 from memory.recall.vector_file import VectorFile
+from memory.recall.word_files import WordFiles
 from processors import corrections
 
 _OF_A_PERSON = re.compile(r"(.+)\.(json(?:\.gz|\.zst|\.tmp)?|journal)(?:\.corrupt-\d{8}T\d{6}\.\d{6}Z)?\Z")
@@ -126,6 +127,7 @@ class Renewal:
             outcome.note((folder / corrections.FILE).read_bytes())
         index = self._data / "index"
         VectorFile(index, self._vault).renew(tenant)
+        WordFiles(index, self._vault).renew(tenant)
         PassageFile(index, self._vault).renew(tenant)
         source = JsonFiles(self._data / "longterm", vault=self._vault)
         IndexFile(index, tenant, source, Notes(index), self._vault).renew()
@@ -141,6 +143,9 @@ class Renewal:
                 return path
             for path in sqlite_files.every(self._data / "index", tenant, VECTORS):
                 if path.name.split(".")[1] in ids:
+                    return path
+            for path in _listed(self._data / "index" / tenant):
+                if _any_key(path, ids):
                     return path
         return None
 

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from heapq import nsmallest
 from operator import le
 from typing import TypeVar
 
@@ -29,5 +30,5 @@ def keep(events: Sequence[T], when: Callable[[T], datetime], now: datetime, rule
         first = bisect_left(times, oldest) if oldest else 0
         return list(events[max(first, len(events) - most) :])
     young = [index for index, time in enumerate(times) if oldest is None or time >= oldest]
-    newest = sorted(young, key=lambda index: (times[index], index))[-most:]
-    return [events[index] for index in sorted(newest)]
+    gone = set(nsmallest(len(young) - most, young, key=lambda index: (times[index], index)))
+    return [events[index] for index in young if index not in gone]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memory.episodes import Episode
 from memory.facts import Fact, Scope, shown
+from memory.long_term.events import entry_of
 from memory.procedures import Procedure
 from memory.recall.entry import Entry, Hit
 from memory.wording import slug
@@ -35,7 +36,4 @@ def of_procedure(procedure: Procedure) -> Entry:
 
 def of_event(event: MemoryEvent, user: str = "") -> Entry | None:
     said = event.payload.get("original_message")
-    if not event.event_id or not isinstance(said, str) or not said:
-        return None
-    text = f"{event.timestamp:%Y-%m-%d} {said}"
-    return Entry(event.event_id, "event", text, said, event.importance_score, event.timestamp, owner=user)
+    return entry_of(event.event_id, said, event.importance_score, event.timestamp, user)

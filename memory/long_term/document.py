@@ -17,6 +17,8 @@ from pydantic import BaseModel, ValidationError
 
 from memory.episodes import Episode
 from memory.facts import Fact, attributes, settled, without_keys
+from memory.long_term import events
+from memory.long_term.events import Event
 from memory.long_term.frozen import frozen, thawed
 from memory.models import SCHEMA_VERSION, Changes, LongTermMemory
 from memory.person import Person
@@ -44,7 +46,11 @@ def empty(tenant: str, user: str) -> Document:
 
 def parse(raw: bytes) -> Document:
     """Raises ValueError for what is not JSON or not of a long-term file's shape."""
-    document = orjson.loads(raw)
+    return checked(orjson.loads(raw))
+
+
+def checked(document: Any) -> Document:
+    """It, if it has a long-term file's shape. Raises ValueError."""
     shapes = (("events", list), ("attributes", dict), ("history_summary", str))
     if not isinstance(document, dict) or any(not isinstance(document.get(key, of()), of) for key, of in shapes):
         raise ValueError("not of a long-term file's shape")
@@ -180,17 +186,29 @@ def view(document: Document, tenant: str, user: str) -> LongTermMemory:
     return memory
 
 
+def told_apart(
+    document: Document, before: Sequence[Event], tenant: str, user: str, now: datetime, rules: Retention
+) -> LongTermMemory:
+    """What `view` of the document gives once retention is applied, with the events unread where that can be; `before`
+    are those that go before its own."""
+    told = _longer(before, document["events"])
+    rest = {**document, "events": []}
+    if told is None:
+        rest["events"] = [*map(_as_plain, before), *document["events"]]
+    trim(rest, now, rules)
+    memory = view(rest, tenant, user)
+    if told is None:
+        return memory
+    return events.with_events(memory, keep(told, lambda event: event.timestamp, now, rules))
+
+
 def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rules: Retention) -> LongTermMemory:
     """What `view` of the merged document would give, at the cost of the new lines alone."""
-    known = {event.event_id for event in memory.events}
-    events = list(memory.events)
+    told = events.told(memory)
+    if told is not None:
+        told = _longer(told, [raw for line in lines for raw in line.get("events", ())])
     update: dict[str, Any] = {}
     for line in lines:
-        for raw in line.get("events", ()):
-            event = _model(MemoryEvent, raw)
-            if event is not None and (raw.get("event_id") is None or raw["event_id"] not in known):
-                known.add(raw.get("event_id"))
-                events.append(_freeze(event))
         for name, model in RECORDS.items():
             if name in line:
                 new = {one.id: _freeze_record(one) for one in _models(model, line[name])}  # type: ignore[attr-defined]
@@ -206,8 +224,44 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
             update["person"] = Person.model_validate(line["person"])
     if "facts" in update:
         update["attributes"] = attributes(update["facts"])
-    update["events"] = keep(events, lambda event: event.timestamp, now, rules)
+    if told is not None:
+        return events.with_events(
+            memory.model_copy(update=update), keep(told, lambda event: event.timestamp, now, rules)
+        )
+    update["events"] = _extended(memory.events, lines, now, rules)
     return memory.model_copy(update=update)
+
+
+def _longer(known: Sequence[Event], raw: Sequence[Any]) -> Sequence[Event] | None:
+    """With what the lines of a journal add; None where that takes a closer look."""
+    new = events.read(dump(raw)) if raw else []
+    if new is None:
+        return None
+    ids = {one.event_id for one in known}
+    added = []
+    for one in new:
+        if one.event_id is None or one.event_id not in ids:
+            ids.add(one.event_id)
+            added.append(one)
+    return [*known, *added] if added else known
+
+
+def _as_plain(event: Event) -> Document:
+    return plain(event.whole())
+
+
+def _extended(
+    known: Sequence[MemoryEvent], lines: Sequence[Document], now: datetime, rules: Retention
+) -> list[MemoryEvent]:
+    ids = {event.event_id for event in known}
+    out = list(known)
+    for line in lines:
+        for raw in line.get("events", ()):
+            event = _model(MemoryEvent, raw)
+            if event is not None and (raw.get("event_id") is None or raw["event_id"] not in ids):
+                ids.add(raw.get("event_id"))
+                out.append(_freeze(event))
+    return keep(out, lambda event: event.timestamp, now, rules)
 
 
 def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory, now: datetime) -> Document:
@@ -215,16 +269,16 @@ def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory,
     have no id, stay as they are."""
     known = {event.event_id: event for event in before.events if event.event_id}
     wanted = {event.event_id: event for event in after.events if event.event_id}
-    events: list[Any] = []
+    left: list[Any] = []
     for raw in document.get("events", ()):
         name = raw.get("event_id") if isinstance(raw, dict) else None
         if name not in known:
-            events.append(raw)
+            left.append(raw)
         elif name in wanted:
-            events.append(raw if wanted[name] == known[name] else plain(wanted[name]))
-    events += [plain(event) for name, event in wanted.items() if name not in known]
-    events.sort(key=when)
-    out = {**document, "events": events, "history_summary": after.history_summary}
+            left.append(raw if wanted[name] == known[name] else plain(wanted[name]))
+    left += [plain(event) for name, event in wanted.items() if name not in known]
+    left.sort(key=when)
+    out = {**document, "events": left, "history_summary": after.history_summary}
     facts = after.facts
     if after.attributes != before.attributes and facts == before.facts:
         facts = without_keys(facts, after.attributes, now, after.user_id)
@@ -246,7 +300,8 @@ def plain(record: BaseModel) -> Document:
 def copy(memory: LongTermMemory) -> LongTermMemory:
     """A copy to give away: whoever changes it changes nothing here. The events are the same, but can't be changed."""
     rest = {name: thawed(value) for name, value in (memory.__pydantic_extra__ or {}).items()}
-    lists = {name: list(getattr(memory, name)) for name in ("events", *RECORDS)}
+    names = RECORDS if events.told(memory) is not None else ("events", *RECORDS)
+    lists = {name: list(getattr(memory, name)) for name in names}
     return memory.model_copy(update={**lists, "attributes": thawed(memory.attributes), **rest})
 
 

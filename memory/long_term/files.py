@@ -18,6 +18,7 @@ from memory.long_term import document, journal
 from memory.long_term.additions import Addition, adds, decided
 from memory.long_term.cache import Cache, Entry
 from memory.long_term.document import Document
+from memory.long_term.events import Event, apart
 from memory.long_term.forgotten import Marks
 from memory.long_term.place import Compression, Mark, Place
 from memory.models import LongTermMemory
@@ -242,23 +243,28 @@ class Files:
             memory = document.extend(entry.memory, added.lines, self._clock(), self._retention(tenant))
             entry = Entry(mark, added.end, memory)
         else:
-            whole = document.empty(tenant, user)
+            whole: Document = document.empty(tenant, user)
+            told: Sequence[Event] = ()
             if mark.file is not None:
                 raw, complete = place.read(mark.file)
                 try:
-                    whole = document.parse(raw)
+                    whole, told = _read_apart(raw)
                 except ValueError:
                     return None
                 if not complete:
                     return None
             added = journal.read(place.journal, 0, place.safe)
-            entry = self._entry(mark, document.merge(whole, added.lines, self._clock()), added.end, tenant, user)
+            merged = document.merge(whole, added.lines, self._clock())
+            entry = self._entry(mark, merged, added.end, tenant, user, told)
         self._cache.put(key, entry)
         return entry
 
-    def _entry(self, mark: Mark, merged: Document, journal_end: int, tenant: str, user: str) -> Entry:
-        document.trim(merged, self._clock(), self._retention(tenant))
-        return Entry(mark, journal_end, document.view(merged, tenant, user))
+    def _entry(
+        self, mark: Mark, merged: Document, journal_end: int, tenant: str, user: str, told: Sequence[Event] = ()
+    ) -> Entry:
+        """`told`: events that go before those in `merged`."""
+        memory = document.told_apart(merged, told, tenant, user, self._clock(), self._retention(tenant))
+        return Entry(mark, journal_end, memory)
 
     def _mended(self, place: Place, tenant: str, user: str) -> Entry | None:
         """A reader met a broken file: mends it, or where nothing can be written, goes on with what is readable."""
@@ -318,6 +324,14 @@ class Files:
             place.drop_journal()
         self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
         return removed
+
+
+def _read_apart(raw: bytes) -> tuple[Document, Sequence[Event]]:
+    """The document, and its events beside it where they need no closer look. Raises ValueError."""
+    found = apart(raw)
+    if found is None:
+        return document.parse(raw), ()
+    return document.checked({**found[0], "events": []}), found[1]
 
 
 def _only_grown(old: Mark, new: Mark, journal_end: int) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
+from typing import Protocol
+from zlib import crc32
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +40,45 @@ class Entry:
     def digest(self) -> bytes:
         """Of what it is found by: another one needs another vector."""
         return blake2b(self.found_by.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+    @property
+    def mark(self) -> int:
+        """See Many."""
+        return crc32(self.found_by.encode("utf-8", "surrogatepass"))
+
+
+class Many(Protocol):
+    """Entries of one owner and one kind that are many, and nearly the same each time: each is made when it is needed.
+    Another of `marks` (32 bits) under the same one of `ids`, and there is something else to be found."""
+
+    ids: Sequence[str]
+    marks: Sequence[int]
+    times: Sequence[datetime]
+    kind: str
+
+    def weight(self, at: int) -> float: ...
+
+    def entry(self, at: int) -> Entry | None:
+        """None: there is nothing in it that could be found."""
+        ...
+
+
+class _None:
+    ids: Sequence[str] = ()
+    marks: Sequence[int] = ()
+    times: Sequence[datetime] = ()
+    kind = ""
+
+    def weight(self, at: int) -> float:
+        raise IndexError(at)
+
+    def entry(self, at: int) -> Entry | None:
+        raise IndexError(at)
+
+
+NONE: Many = _None()
+
+
+def anything(entry: Entry) -> bool:
+    """Lets whatever fits through: a search then looks at none but the best."""
+    return True

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from config.vault import PLAIN, Vault
-from memory.recall.entry import Entry, Hit
+from memory.errors import LongTermUnavailable
+from memory.recall.entry import NONE, Entry, Hit, Many, anything
 from memory.recall.meaning import Meaning, packed
-from memory.recall.ranking import Ranking
+from memory.recall.ranking import Kept, Ranking
 from memory.recall.sought import surely
 from memory.recall.vector_file import Stored, VectorFile
+from memory.recall.word_files import WordFiles
+from memory.threads import in_thread
 from processors.llm import LLMUnavailable
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ log = logging.getLogger(__name__)
 
 _HELD = 100  # rankings in memory: made anew within a millisecond for nearly everybody
 _HELD_ENTRIES = 60_000  # in all of them; the least recently used go
+_HELD_BESIDE = 12_000  # the same where what is held of many is on disk as well: as little as reading it costs
+_MANY = 100  # entries from which words are kept on disk
+_KEPT_AFTER = 12  # new entries
 _AT_ONCE = 16  # vectors that are made before a search answers; the rest come behind it
 _PART = 256  # vectors between two writes
 _CLOSEST = 400  # of one search
@@ -33,15 +39,19 @@ _WARMED = 1024  # questions whose vector is kept, for a turn that searches more 
 
 class Finder:
     """`embeddings_of` gives a tenant's embeddings, None where it goes by words alone. `base`, `DATA_DIR/index`, is
-    where vectors are kept; None: in memory alone."""
+    where vectors and words are kept; None: in memory alone. `forgotten`, blocking, tells when somebody was, within a
+    day: what is held of them by whoever was at work is then not kept."""
 
     def __init__(
         self,
         base: Path | None = None,
         embeddings_of: Callable[[str], Embeddings | None] = lambda tenant: None,
         vault: Vault = PLAIN,
+        forgotten: Callable[[str, str], datetime | None] = lambda tenant, user: None,
     ) -> None:
+        self._forgotten = forgotten
         self._file = VectorFile(base, vault) if base is not None else None
+        self._words = WordFiles(base, vault) if base is not None else None
         self._embeddings_of = embeddings_of
         self._held: OrderedDict[tuple[str, str, str], _Owned] = OrderedDict()
         self._questions: OrderedDict[tuple[str, str], Any] = OrderedDict()
@@ -55,16 +65,20 @@ class Finder:
         question: str,
         limit: int,
         *,
+        many: Many = NONE,
         view: str = "",
-        keep: Callable[[Entry], bool] = lambda entry: True,
+        keep: Callable[[Entry], bool] = anything,
         around: bool = False,
         now: datetime | None = None,
     ) -> list[Hit]:
-        """Best first; see `Ranking.find`. `view` tells apart what one user sees with different agents."""
-        owned = self._owned((tenant, user, view), entries)
+        """Best first; see `Ranking.find`. `many` are entries of the user's own, beside the others; `view` tells apart
+        what one user sees with different agents."""
+        owned = await self._owned((tenant, user, view), entries, many)
         embeddings = self._embeddings_of(tenant)
-        if embeddings is None or not question.strip() or not entries:
+        if embeddings is None or not question.strip() or not (entries or many.ids):
             return owned.ranking.find(question, limit, keep=keep, around=around, now=now)
+        if many.ids:
+            entries = [*entries, *(one for at in range(len(many.ids)) if (one := many.entry(at)) is not None)]
         closeness = await self._closeness(tenant, owned, entries, question, embeddings)
         return owned.ranking.find(
             question, limit, closeness=closeness, floor=embeddings.floor, trust=embeddings.trust, keep=keep,
@@ -109,12 +123,18 @@ class Finder:
             del self._held[key]
         if self._file is not None:
             await asyncio.to_thread(self._file.keep, tenant, user, {one.id: one.digest for one in entries})
+        await self._of_words(lambda words: words.drop(tenant, [user]))
 
     async def drop(self, tenant: str, users: Collection[str]) -> int:
         """Everything of these; how many vectors."""
         for key in [key for key in self._held if key[0] == tenant and key[1] in users]:
             del self._held[key]
+        await self._of_words(lambda words: words.drop(tenant, users))
         return await asyncio.to_thread(self._file.drop, tenant, users) if self._file is not None else 0
+
+    async def expire(self, tenant: str, before: datetime) -> None:
+        """Which words stand where is made anew of who comes after it was written then. Raises LongTermUnavailable."""
+        await self._of_words(lambda words: words.expire(tenant, before))
 
     async def owners(self, tenant: str) -> list[str]:
         return await asyncio.to_thread(self._file.owners, tenant) if self._file is not None else []
@@ -125,6 +145,7 @@ class Finder:
             del self._held[key]
         if self._file is not None:
             await asyncio.to_thread(self._file.remove, tenant)
+        await self._of_words(lambda words: words.remove(tenant))
 
     async def close(self) -> None:
         for task in self._later:
@@ -133,17 +154,43 @@ class Finder:
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    def _owned(self, key: tuple[str, str, str], entries: Sequence[Entry]) -> _Owned:
-        owned = self._held.get(key)
-        if owned is None:
-            owned = self._held[key] = _Owned()
+    async def _owned(self, key: tuple[str, str, str], entries: Sequence[Entry], many: Many) -> _Owned:
+        tenant, user, _ = key
+        worth = self._words is not None and len(many.ids) >= _MANY
+        if key not in self._held and worth:
+            assert self._words is not None
+            kept = await in_thread(self._words.load, tenant, user)
+            self._held.setdefault(key, _Owned(kept))
+        owned = self._held.setdefault(key, _Owned()) if key not in self._held else self._held[key]
         self._held.move_to_end(key)
-        if owned.ranking.update(entries):
+        if owned.ranking.update(entries, many):
             owned.complete = False
         total = sum(len(one.ranking) for one in self._held.values())
-        while len(self._held) > 1 and (len(self._held) > _HELD or total > _HELD_ENTRIES):
+        most = _HELD_ENTRIES if self._words is None else _HELD_BESIDE
+        while len(self._held) > 1 and (len(self._held) > _HELD or total > most):
             total -= len(self._held.popitem(last=False)[1].ranking)
+        if worth and owned.ranking.added >= _KEPT_AFTER:
+            assert self._words is not None
+            kept = owned.ranking.kept(owned.ranking.of_owner(user))
+            owned.ranking.added = 0
+            await in_thread(self._keep_words, self._words, tenant, user, kept)
         return owned
+
+    def _keep_words(self, words: WordFiles, tenant: str, user: str, kept: Kept) -> None:
+        words.save(tenant, user, kept)
+        try:
+            if self._forgotten(tenant, user) is not None:  # the mark came before anything was removed
+                words.drop(tenant, [user])
+        except (LongTermUnavailable, OSError) as error:
+            log.warning("words of somebody forgotten may be kept for a day: %s", error, extra={"tenant": tenant})
+
+    async def _of_words(self, work: Callable[[WordFiles], None]) -> None:
+        if self._words is None:
+            return
+        try:
+            await asyncio.to_thread(work, self._words)
+        except OSError as error:
+            raise LongTermUnavailable(f"which words stand where can't be removed: {error.strerror or error}") from error
 
     async def _closeness(
         self, tenant: str, owned: _Owned, entries: Sequence[Entry], question: str, embeddings: Embeddings
@@ -214,8 +261,8 @@ class Finder:
 class _Owned:
     """What is held of one owner."""
 
-    def __init__(self) -> None:
-        self.ranking = Ranking()
+    def __init__(self, kept: Kept | None = None) -> None:
+        self.ranking = Ranking(kept=kept)
         self.meaning: Meaning | None = None
         self.model = ""
         self.digests: dict[str, bytes] = {}

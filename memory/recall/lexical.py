@@ -7,7 +7,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from heapq import nlargest
 from typing import Any, NamedTuple
@@ -35,16 +35,52 @@ class Fit(NamedTuple):
     worded: set[int]
 
 
+class Packed(NamedTuple):
+    """A `Lexical` as plain values: texts are numbered from 0, none is removed."""
+
+    numbers: dict[str, bytes]
+    counts: dict[str, bytes]
+    lengths: bytes
+    latin: dict[str, list[str]]
+    plain: list[str]
+
+
+class Postings(dict[str, Any]):
+    """Arrays by term. Those that come packed are unpacked when they are asked for: a question has few of all terms."""
+
+    def __init__(self, code: str, packed: dict[str, bytes]) -> None:
+        super().__init__()
+        self._code = code
+        self._packed = packed
+
+    def __missing__(self, term: str) -> Any:
+        held = self[term] = array(self._code, self._packed[term])
+        return held
+
+    def __contains__(self, term: object) -> bool:
+        return super().__contains__(term) or term in self._packed
+
+    def get(self, term: str, default: Any = None) -> Any:
+        return self[term] if term in self else default  # noqa: SIM401 - it is what `get` is made of
+
+    def terms(self) -> list[str]:
+        return list(self._packed.keys() | self.keys())
+
+    def packed(self) -> dict[str, bytes]:
+        return self._packed | {term: held.tobytes() for term, held in self.items()}
+
+
 class Lexical:
     """Texts by number. What is removed keeps its number and is found no more."""
 
-    def __init__(self) -> None:
-        self._numbers: dict[str, array[int]] = {}
-        self._counts: dict[str, array[float]] = {}
-        self._lengths = array("I")
-        self._latin: dict[str, list[str]] = {}  # words that a slip may have been made in, by their first letter
-        self._plain: list[str] = []
-        self._total = 0
+    def __init__(self, packed: Packed | None = None) -> None:
+        given = packed or Packed({}, {}, b"", {}, [])
+        self._numbers: Postings = Postings("I", given.numbers)
+        self._counts: Postings = Postings("f", given.counts)
+        self._lengths = array("I", given.lengths)
+        self._latin = given.latin  # words that a slip may have been made in, by their first letter
+        self._plain = given.plain
+        self._total = sum(self._lengths)
         self._gone: set[int] = set()
 
     def __len__(self) -> int:
@@ -62,8 +98,8 @@ class Lexical:
                 self._numbers[term], self._counts[term] = array("I"), array("f")
                 if not (term.startswith("#") or thai(term) or term.isdigit()):
                     self._latin.setdefault(term[0], []).append(term)
-            self._numbers[term].append(number)
             self._counts[term].append(count)
+            self._numbers[term].append(number)
         length = sum(counted.values())
         self._lengths.append(length)
         self._plain.append(text.plain)
@@ -73,6 +109,23 @@ class Lexical:
     def remove(self, number: int) -> None:
         self._gone.add(number)
         self._total -= self._lengths[number]
+
+    def packed(self, kept: Sequence[int]) -> Packed:
+        """Of these numbers, which are none that were removed, in rising order; they are counted from 0 there."""
+        if len(kept) == len(self):
+            return Packed(
+                self._numbers.packed(), self._counts.packed(), self._lengths.tobytes(), self._latin, self._plain
+            )
+        new = {number: at for at, number in enumerate(kept)}
+        numbers, counts = {}, {}
+        for term in self._numbers.terms():
+            pairs = [(new[n], c) for n, c in zip(self._numbers[term], self._counts[term], strict=True) if n in new]
+            if pairs:
+                numbers[term] = array("I", [number for number, _ in pairs]).tobytes()
+                counts[term] = array("f", [count for _, count in pairs]).tobytes()
+        latin = {first: [one for one in words if one in numbers] for first, words in self._latin.items()}
+        lengths = array("I", [self._lengths[number] for number in kept])
+        return Packed(numbers, counts, lengths.tobytes(), latin, [self._plain[number] for number in kept])
 
     def scores(
         self, question: Terms, *, echo: bool = False, least: float = 0.0, keep: Callable[[int], bool] | None = None

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from zlib import crc32
 
 import yaml
 from ahocorasick_rs import AhoCorasick, MatchKind
@@ -20,6 +21,7 @@ from processors.normalise import PARTICLES, normalise, words_apart
 LONGEST = 4000  # characters of a text that are looked at
 SHORT = 4  # letters: a Thai word this short is found whole or not at all
 
+_LISTED = Path(__file__).parent / "topics.yaml"
 _RUNS = re.compile(r"[ก-๎]+|[^\W_ก-๎]+")
 _IDLE = re.compile(
     r"(?:the|an?|of|to|is|my|me|do|you|what|for|and|in|at|did|does|was|were|are|be|been|i|its?|on|with|that|this|how|"
@@ -97,13 +99,19 @@ def topics(normalised: str) -> list[str]:
 
 def topic_words(topic: str) -> list[str]:
     """What has "#allergy" for a topic: "แพ้", "rash"; normalised."""
-    data = yaml.safe_load((Path(__file__).parent / "topics.yaml").read_text(encoding="utf-8"))
+    data = yaml.safe_load(_LISTED.read_text(encoding="utf-8"))
     return list(filter(None, map(normalise, (data.get(topic[1:]) or "").split(";"))))
 
 
 @cache
+def edition() -> int:
+    """Another one where there are other topics: what was made of texts with those before is made anew."""
+    return crc32(_LISTED.read_bytes())
+
+
+@cache
 def _topics() -> tuple[list[list[str]], AhoCorasick]:
-    data = yaml.safe_load((Path(__file__).parent / "topics.yaml").read_text(encoding="utf-8"))
+    data = yaml.safe_load(_LISTED.read_text(encoding="utf-8"))
     names: dict[str, list[str]] = {}
     for name, listed in data.items():
         for word in filter(None, map(normalise, listed.split(";"))):

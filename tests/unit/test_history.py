@@ -9,14 +9,16 @@ from processors.models import EventType, MemoryEvent
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 
+REQUEST = MemoryEvent(
+    event_type=EventType.REQUEST, payload={"original_message": "a cake"}, importance_score=0.8, timestamp=NOW
+)
+
+
 def memory(summary: str, events: int) -> LongTermMemory:
-    request = MemoryEvent(
-        event_type=EventType.REQUEST, payload={"original_message": "a cake"}, importance_score=0.8, timestamp=NOW
-    )
-    return LongTermMemory(tenant_id="t", user_id="u", events=[request] * events, history_summary=summary)
+    return LongTermMemory(tenant_id="t", user_id="u", events=[REQUEST] * events, history_summary=summary)
 
 
-ONCE = history.with_events(memory("", 1), 1, "en")
+ONCE = history.with_events(memory("", 0), [REQUEST], "en")
 
 
 def test_the_first_event_begins_the_summary() -> None:
@@ -25,8 +27,8 @@ def test_the_first_event_begins_the_summary() -> None:
 
 
 def test_events_replace_their_own_part_and_keep_the_gist() -> None:
-    twice = history.with_events(memory(f"{ONCE}\nwanted a cake", 2), 1, "en")
-    assert twice.split("\n") == [history.with_events(memory("", 2), 2, "en"), "wanted a cake"]
+    twice = history.with_events(memory(f"{ONCE}\nwanted a cake", 1), [REQUEST], "en")
+    assert twice.split("\n") == [history.with_events(memory("", 0), [REQUEST, REQUEST], "en"), "wanted a cake"]
 
 
 def test_a_gist_replaces_the_one_before_and_keeps_what_events_say() -> None:
@@ -36,7 +38,7 @@ def test_a_gist_replaces_the_one_before_and_keeps_what_events_say() -> None:
 
 
 def test_what_stood_there_before_the_first_event_is_kept() -> None:
-    assert history.with_events(memory("written by hand", 1), 1, "en") == f"{ONCE}\nwritten by hand"
+    assert history.with_events(memory("written by hand", 0), [REQUEST], "en") == f"{ONCE}\nwritten by hand"
 
 
 def test_an_empty_gist_leaves_no_empty_line() -> None:

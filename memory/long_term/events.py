@@ -1,0 +1,178 @@
+"""A person's events as they stand in the file: told apart, put in order and counted without making each of them, which
+takes ten times as long. A turn needs a handful of them as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+from zlib import crc32
+
+import msgspec
+import orjson
+from pydantic import PrivateAttr
+
+from memory.long_term.frozen import frozen
+from memory.models import LongTermMemory
+from memory.recall.entry import Entry
+from processors.models import EventType, MemoryEvent
+
+_FIELDS = frozenset(("event_type", "payload", "importance_score", "timestamp", "event_id"))
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """An event of which only the frame was read. Stricter than MemoryEvent: what is one of these is one of those."""
+
+    event_type: EventType
+    importance_score: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
+    payload: msgspec.Raw = msgspec.Raw(b"{}")
+    event_id: str | None = None
+
+    def whole(self) -> MemoryEvent:
+        return MemoryEvent.model_construct(
+            _fields_set=set(_FIELDS),
+            event_type=self.event_type,
+            payload=frozen(orjson.loads(memoryview(self.payload))),
+            importance_score=self.importance_score,
+            timestamp=self.timestamp.astimezone(UTC),
+            event_id=self.event_id,
+        )
+
+
+class _Said(msgspec.Struct):
+    original_message: Any = None
+
+
+_OBJECT = ord("{")
+_said = msgspec.json.Decoder(_Said)
+_events = msgspec.json.Decoder(list[Event])
+_document = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def apart(raw: bytes) -> tuple[dict[str, Any], list[Event]] | None:
+    """A file's values without the events, and the events; None where it takes a closer look to tell what it holds."""
+    try:
+        raw.decode("utf-8")  # what is passed over is not looked at that closely
+        parts = _document.decode(raw)
+        found = read(parts.pop("events"))
+        return (
+            None if found is None else ({name: orjson.loads(memoryview(value)) for name, value in parts.items()}, found)
+        )
+    except (msgspec.MsgspecError, KeyError, ValueError):
+        return None
+
+
+def read(raw: bytes | msgspec.Raw) -> list[Event] | None:
+    """Of a JSON list; None where not all are plainly events."""
+    try:
+        found = _events.decode(raw)
+    except msgspec.MsgspecError:
+        return None
+    return found if all(memoryview(one.payload)[0] == _OBJECT for one in found) else None
+
+
+class Unread(LongTermMemory):
+    """A memory whose events are made when somebody asks for all of them."""
+
+    _told: Sequence[Event] = PrivateAttr(default=())
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "events" and "events" not in self.__dict__:
+                self.__dict__["events"] = [one.whole() for one in self._told]
+                return self.__dict__["events"]
+            return super().__getattr__(name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LongTermMemory) and _plain(self) == _plain(other)
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:  # type: ignore[override]
+        return iter(_plain(self))
+
+    def model_dump(self, **how: Any) -> dict[str, Any]:
+        return _plain(self).model_dump(**how)
+
+    def model_dump_json(self, **how: Any) -> str:
+        return _plain(self).model_dump_json(**how)
+
+
+def with_events(memory: LongTermMemory, told: Sequence[Event]) -> LongTermMemory:
+    """The memory with these in the place of its own."""
+    out = Unread.model_construct(_fields_set=set(memory.model_fields_set), **{**memory.__dict__, "events": []})
+    object.__setattr__(out, "__pydantic_extra__", memory.__pydantic_extra__)
+    del out.__dict__["events"]
+    out._told = told
+    return out
+
+
+def told(memory: LongTermMemory) -> Sequence[Event] | None:
+    """None: they were made, and may have been changed since."""
+    return memory._told if isinstance(memory, Unread) and "events" not in memory.__dict__ else None
+
+
+def ids(memory: LongTermMemory) -> set[str]:
+    events = told(memory)
+    return {one.event_id for one in (memory.events if events is None else events) if one.event_id}
+
+
+def count(memory: LongTermMemory) -> int:
+    events = told(memory)
+    return len(memory.events if events is None else events)
+
+
+def newest(memory: LongTermMemory, most: int) -> list[MemoryEvent]:
+    """The last ones, as they come."""
+    events = told(memory)
+    if most <= 0:
+        return []
+    return memory.events[-most:] if events is None else [one.whole() for one in events[-most:]]
+
+
+def important(memory: LongTermMemory, least: float, most: int) -> list[MemoryEvent]:
+    """The newest of at least that score."""
+    events = told(memory)
+    if events is None:
+        return sorted((one for one in memory.events if one.importance_score >= least), key=_when)[-most:]
+    return [one.whole() for one in sorted((one for one in events if one.importance_score >= least), key=_when)[-most:]]
+
+
+class Searched:
+    """What can be found of them: `memory.recall.entry.Many`."""
+
+    kind = "event"
+
+    def __init__(self, events: Sequence[Event], user: str) -> None:
+        self._events = [one for one in events if one.event_id]
+        self._user = user
+        self.ids: Sequence[str] = [one.event_id or "" for one in self._events]
+        self.marks: Sequence[int] = [crc32(one.payload) for one in self._events]
+        self.times: Sequence[datetime] = [one.timestamp for one in self._events]
+
+    def weight(self, at: int) -> float:
+        return self._events[at].importance_score
+
+    def entry(self, at: int) -> Entry | None:
+        one = self._events[at]
+        said = _said.decode(one.payload).original_message
+        return entry_of(self.ids[at], said, one.importance_score, one.timestamp.astimezone(UTC), self._user)
+
+
+def entry_of(name: str | None, said: object, weight: float, at: datetime, user: str) -> Entry | None:
+    if not name or not isinstance(said, str) or not said:
+        return None
+    return Entry(name, "event", f"{at:%Y-%m-%d} {said}", said, weight, at, owner=user)
+
+
+def _when(event: Event | MemoryEvent) -> datetime:
+    return event.timestamp
+
+
+def _plain(memory: LongTermMemory) -> LongTermMemory:
+    if not isinstance(memory, Unread):
+        return memory
+    values = {name: getattr(memory, name) for name in LongTermMemory.model_fields}
+    out = LongTermMemory.model_construct(_fields_set=set(memory.model_fields_set), **values)
+    object.__setattr__(out, "__pydantic_extra__", memory.__pydantic_extra__)
+    return out

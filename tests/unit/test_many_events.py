@@ -1,0 +1,326 @@
+"""Of somebody of whom much is known a turn reads and makes little; and what it is found by is derived, and goes along
+with what it comes from."""
+
+from __future__ import annotations
+
+import os
+import random
+from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from config.vault import Vault, key_id, key_of
+from memory import MemoryConfig, MemoryManager, context, keys
+from memory.canonical import resolved_with_shared
+from memory.long_term import events
+from memory.long_term.document import dump, empty, parse, plain, view
+from memory.long_term.events import Event, Searched
+from memory.long_term.json_files import JsonFiles
+from memory.models import LongTermMemory
+from memory.recall import ranking
+from memory.recall.entry import Entry, Hit
+from memory.recall.finder import Finder
+from memory.recall.ranking import Ranking
+from memory.recall.word_files import WordFiles
+from memory.renewal import Outcome, Renewal
+from processors.models import EventType, MemoryEvent
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+TENANT, USER = "shop", "line:U1"
+QUESTIONS = ("latte on Tuesday", "แพ้กุ้งไหม", "ข้าว", "birthday tabel", "coffee ส่งของวันพุธ", "nothing of it")
+_WORDS = ("coffee", "latte", "แพ้กุ้ง", "ส่งของวันพุธ", "birthday", "ข้าว", "table", "Tuesday", "allergic", "นมโอ๊ต")
+
+
+def event(number: int, said: str | None = None, at: datetime | None = None) -> MemoryEvent:
+    luck = random.Random(number)
+    return MemoryEvent(
+        event_type=EventType.REQUEST,
+        payload={"original_message": said or " ".join(luck.choices(_WORDS, k=luck.randint(1, 5))), "deep": {"a": [1]}},
+        importance_score=luck.randrange(101) / 100,
+        timestamp=at or NOW - timedelta(minutes=20 * luck.randrange(1500)),
+        event_id=f"e{number}",
+    )
+
+
+def written(base: Path, known: list[MemoryEvent], **more: Any) -> Path:
+    path = keys.longterm_file(base / "longterm", TENANT, USER)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(dump(empty(TENANT, USER) | {"events": [plain(one) for one in known]} | more, readable=True))
+    return path
+
+
+def managing(base: Path, **more: Any) -> MemoryManager:
+    return MemoryManager(MemoryConfig(lm_base_path=base / "longterm", **more))
+
+
+def unread(known: list[MemoryEvent]) -> list[Event]:
+    found = events.read(orjson.dumps([plain(one) for one in known]))
+    assert found is not None
+    return found
+
+
+async def loaded(base: Path) -> LongTermMemory:
+    memory = await JsonFiles(base / "longterm").load(TENANT, USER)
+    assert memory is not None
+    return memory
+
+
+def words_file(base: Path) -> Path:
+    return Path(keys.words_file(base / "index", TENANT, USER))
+
+
+class TestUnread:
+    async def test_the_events_are_those_of_the_file(self, tmp_path: Path) -> None:
+        known = [event(number) for number in range(300)]
+        written(tmp_path, known, strange={"kept": True})
+        memory = await loaded(tmp_path)
+        assert events.count(memory) == 300
+        assert events.ids(memory) == {one.event_id for one in known}
+        assert events.newest(memory, 3) == known[-3:]
+        best = sorted((one for one in known if one.importance_score >= 0.7), key=lambda one: one.timestamp)[-5:]
+        assert context.important(memory) == [plain(one) for one in best]
+        assert events.told(memory) is not None  # none of that made them all
+        assert memory.model_copy(update={"history_summary": "x"}).events == known
+        plainly = LongTermMemory(
+            tenant_id=TENANT, user_id=USER, events=known, strange={"kept": True},  # type: ignore[call-arg]
+        )  # fmt: skip
+        assert memory.model_dump(mode="json")["events"] == plainly.model_dump(mode="json")["events"]
+        assert memory.events == known
+        assert (await loaded(tmp_path)).model_extra == {"strange": {"kept": True}}
+
+    async def test_it_equals_what_holds_the_same(self, tmp_path: Path) -> None:
+        path = written(tmp_path, [event(1), event(2)])
+        one, other = await loaded(tmp_path), await loaded(tmp_path)
+        assert one == other
+        assert one == view(parse(path.read_bytes()), TENANT, USER)
+        assert view(parse(path.read_bytes()), TENANT, USER) == one
+        other.events.clear()
+        assert one != other
+        assert dict(one)["events"] == [event(1), event(2)]
+
+    @pytest.mark.parametrize(
+        "strange",
+        [
+            {"event_type": "REQUEST", "payload": {}, "importance_score": 0.5, "timestamp": "2026-11-01T09:00:00"},
+            {"event_type": "REQUEST", "payload": {}, "importance_score": "0.5", "timestamp": "2026-11-01T09:00:00Z"},
+            {"event_type": "FROM_A_NEWER_VERSION", "payload": {}, "importance_score": 0.5},
+            {"event_type": "REQUEST", "payload": [], "importance_score": 0.5, "timestamp": "2026-11-01T09:00:00Z"},
+            "no event",
+        ],
+    )
+    async def test_what_needs_a_closer_look_gets_it(self, tmp_path: Path, strange: Any) -> None:
+        path = written(tmp_path, [event(1)])
+        whole = orjson.loads(path.read_bytes())
+        path.write_bytes(orjson.dumps({**whole, "events": [*whole["events"], strange]}))
+        memory = await loaded(tmp_path)
+        assert memory.events == view(parse(path.read_bytes()), TENANT, USER).events
+        assert memory.events[0] == event(1)
+
+    async def test_a_broken_byte_in_one_is_a_broken_file(self, tmp_path: Path) -> None:
+        path = written(tmp_path, [event(number, f"words {number}") for number in range(5)])
+        path.write_bytes(path.read_bytes().replace(b"words 3", b"words\xff3"))
+        memory = await loaded(tmp_path)
+        assert [one.event_id for one in memory.events] == ["e0", "e1", "e2", "e3", "e4"]
+        assert any(".corrupt-" in one.name for one in path.parent.iterdir())
+
+    async def test_a_thousand_stay_the_newest_thousand(self, tmp_path: Path) -> None:
+        known = [event(number) for number in range(1000)]
+        written(tmp_path, known)
+        store = JsonFiles(tmp_path / "longterm")
+        for number in range(1000, 1004):
+            await store.save_events(TENANT, USER, [event(number, at=NOW)])
+        oldest = sorted(range(1000), key=lambda at: (known[at].timestamp, at))[:4]
+        left = [one.event_id for at, one in enumerate(known) if at not in oldest]
+        for one in (store, JsonFiles(tmp_path / "longterm")):
+            memory = await one.load(TENANT, USER)
+            assert memory is not None
+            assert [one.event_id for one in memory.events] == [*left, "e1000", "e1001", "e1002", "e1003"]
+
+    async def test_a_turn_makes_a_handful_of_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        written(tmp_path, [event(number) for number in range(1000)])
+        manager, made, whole = managing(tmp_path), [0], Event.whole
+
+        def counted(one: Event) -> MemoryEvent:
+            made[0] += 1
+            return whole(one)
+
+        monkeypatch.setattr(Event, "whole", counted)
+        _, *known = await resolved_with_shared(manager.longterm, TENANT, USER)
+        seen = await manager.knowledge.seen_by(TENANT, USER, known=(known[0], known[1]))
+        hits = await manager.knowledge.found(TENANT, USER, seen, "latte", NOW, around=True)
+        context.build(None, seen.memory)
+        await manager.saving.save(TENANT, USER, [event(1001, at=NOW)])
+        assert len(hits) == 10
+        assert made[0] <= 110
+        await manager.close()
+
+
+class TestWords:
+    def test_what_was_kept_finds_the_same(self) -> None:
+        known = [event(number) for number in range(400)]
+        few = [Entry(f"f{number}", "fact", one, one, at=NOW) for number, one in enumerate(QUESTIONS)]
+        once = Ranking()
+        once.update(few, Searched(unread(known[:350]), USER))
+        once.update(few, Searched(unread(known[50:]), USER))
+        fresh = Ranking()
+        fresh.update(few, Searched(unread(known[50:]), USER))
+        again = Ranking(kept=once.kept(once.of_owner(USER)))
+        again.update(few, Searched(unread(known[50:]), USER))
+        for around in (True, False):
+            for question in QUESTIONS:
+                expected = fresh.find(question, 30, around=around, now=NOW)
+                assert again.find(question, 30, around=around, now=NOW) == expected
+
+    def test_many_are_found_like_any_others(self) -> None:
+        known = [event(number) for number in range(200)]
+        searched = Searched(unread(known), USER)
+        each = [one for at in range(200) if (one := searched.entry(at)) is not None]
+        many = Ranking()
+        many.update([], searched)
+        for question in QUESTIONS:
+            for keep in (lambda one: one.weight > 0.5, lambda one: True):
+                assert many.find(question, 20, keep=keep) == Ranking(each).find(question, 20, keep=keep)
+
+    async def test_the_next_process_looks_no_word_up_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        known = unread([event(number) for number in range(150)])
+        first = await self._found(tmp_path, known)
+        looked: list[str] = []
+        terms = ranking.terms
+
+        def counted(text: str) -> Any:
+            looked.append(text)
+            return terms(text)
+
+        monkeypatch.setattr(ranking, "terms", counted)
+        assert await self._found(tmp_path, known) == first
+        assert looked == ["latte on Tuesday"]
+
+    @pytest.mark.parametrize("broken", ["empty", "strange", "cut off", "with other topics"])
+    async def test_a_file_that_is_none_is_made_anew(self, tmp_path: Path, broken: str) -> None:
+        known = unread([event(number) for number in range(150)])
+        first = await self._found(tmp_path, known)
+        good = words_file(tmp_path).read_bytes()
+        head, _, rest = good.partition(b"\n")
+        spoiled = {
+            "empty": b"",
+            "strange": b"no words" * 20,
+            "cut off": good[:-9],
+            "with other topics": b"%s0\n" % head,
+        }
+        words_file(tmp_path).write_bytes(spoiled[broken] + (rest if broken == "with other topics" else b""))
+        assert await self._found(tmp_path, known) == first
+        assert words_file(tmp_path).read_bytes() == good
+
+    async def test_what_has_another_text_by_now_is_found_by_that(self, tmp_path: Path) -> None:
+        known = [event(number) for number in range(150)]
+        await self._found(tmp_path, unread(known))
+        known[7] = event(7, "ขอจองห้องประชุม")
+        hits = await self._found(tmp_path, unread(known), "ห้องประชุม")
+        assert [hit.id for hit in hits] == ["e7"]
+
+    async def test_of_few_nothing_is_kept(self, tmp_path: Path) -> None:
+        await self._found(tmp_path, unread([event(number) for number in range(50)]))
+        assert not (tmp_path / "index").exists()
+
+    async def test_nothing_of_the_shop_or_the_session_is_kept_with_it(self, tmp_path: Path) -> None:
+        known = unread([event(number) for number in range(150)])
+        others = [Entry("s", "fact", "", "pistachio session"), Entry("t", "fact", "", "pistachio shop", owner="")]
+        mine = Entry("m", "fact", "", "walnut", owner=USER)
+        await self._found(tmp_path, known, entries=[*others, mine])
+        raw = words_file(tmp_path).read_bytes()
+        assert b"walnut" in raw
+        assert b"pistachio" not in raw
+
+    async def _found(
+        self, base: Path, known: list[Event], question: str = "latte on Tuesday", entries: list[Entry] | None = None
+    ) -> list[Hit]:
+        finder = Finder(base / "index")
+        try:
+            return await finder.find(TENANT, USER, entries or [], question, 10, many=Searched(known, USER), now=NOW)
+        finally:
+            await finder.close()
+
+
+class TestGone:
+    async def test_who_is_forgotten_leaves_no_words(self, tmp_path: Path) -> None:
+        manager = await self._searched(tmp_path)
+        beside = words_file(tmp_path).with_name(f"{words_file(tmp_path).name}.1.tmp")
+        beside.write_bytes(b"cut off")
+        await manager.forget(TENANT, USER)
+        assert list(words_file(tmp_path).parent.iterdir()) == []
+        await manager.close()
+
+    async def test_whoever_was_at_work_on_them_leaves_none_behind(self, tmp_path: Path) -> None:
+        manager = await self._searched(tmp_path)
+        seen = await manager.knowledge.seen_by(TENANT, USER)
+        await manager.forget(TENANT, USER)
+        assert await manager.knowledge.found(TENANT, USER, seen, "latte", NOW)
+        assert list(words_file(tmp_path).parent.iterdir()) == []
+        await manager.close()
+
+    async def test_what_was_taken_back_is_gone_from_them(self, tmp_path: Path) -> None:
+        manager = await self._searched(tmp_path)
+        told = await manager.remember(TENANT, USER, text="likes walnut cake")
+        words_file(tmp_path).unlink()
+        manager = managing(tmp_path)
+        await manager.search(TENANT, USER, "latte")
+        assert b"walnut" in words_file(tmp_path).read_bytes()
+        assert await manager.curation.delete_facts(TENANT, [told.id]) == 1
+        assert not words_file(tmp_path).exists()
+        assert await manager.search(TENANT, USER, "walnut") == []
+        await manager.close()
+
+    async def test_of_who_stays_away_they_go_after_a_day(self, tmp_path: Path) -> None:
+        manager = await self._searched(tmp_path)
+        await manager.prune_all(TENANT)
+        assert words_file(tmp_path).exists()
+        long_ago = (datetime.now(UTC) - timedelta(hours=25)).timestamp()
+        os.utime(words_file(tmp_path), (long_ago, long_ago))
+        await manager.prune_all(TENANT, dry_run=True)
+        assert words_file(tmp_path).exists()
+        await manager.prune_all(TENANT)
+        assert not words_file(tmp_path).exists()
+        await manager.close()
+
+    async def _searched(self, base: Path) -> MemoryManager:
+        written(base, [event(number) for number in range(150)])
+        manager = managing(base)
+        assert await manager.search(TENANT, USER, "latte")
+        assert words_file(base).exists()
+        return manager
+
+
+@pytest.mark.skipif(find_spec("cryptography") is None, reason="needs the extra `encryption`")
+class TestSealed:
+    FIRST, SECOND = bytes([1]) * 32, bytes([2]) * 32
+
+    async def test_they_are_sealed_like_the_rest_and_go_with_their_key(self, tmp_path: Path) -> None:
+        known = unread([event(number, f"walnut {number}") for number in range(150)])
+        found = await self._found(tmp_path, Vault([self.FIRST]), known)
+        raw = words_file(tmp_path).read_bytes()
+        assert key_of(raw) == key_id(self.FIRST)
+        assert b"walnut" not in raw
+        assert await self._found(tmp_path, Vault([self.FIRST]), known) == found
+        WordFiles(tmp_path / "index", Vault([self.FIRST])).renew(TENANT)
+        assert words_file(tmp_path).exists()
+        assert Renewal(tmp_path, Vault([self.SECOND, self.FIRST])).sealed_with({key_id(self.FIRST)}) == words_file(
+            tmp_path
+        )
+        Renewal(tmp_path, Vault([self.SECOND, self.FIRST])).renew(TENANT, Outcome())
+        assert not words_file(tmp_path).exists()
+
+    async def test_without_the_key_they_are_made_anew(self, tmp_path: Path) -> None:
+        known = unread([event(number) for number in range(150)])
+        found = await self._found(tmp_path, Vault([self.FIRST]), known)
+        assert await self._found(tmp_path, Vault([self.SECOND]), known) == found
+        assert key_of(words_file(tmp_path).read_bytes()) == key_id(self.SECOND)
+
+    async def _found(self, base: Path, vault: Vault, known: list[Event]) -> list[Hit]:
+        finder = Finder(base / "index", vault=vault)
+        return await finder.find(TENANT, USER, [], "latte walnut", 10, many=Searched(known, USER), now=NOW)

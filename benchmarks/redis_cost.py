@@ -10,8 +10,11 @@ from redis.asyncio import Redis
 
 from benchmarks.house import TTL, House, full_session, ref_of
 from benchmarks.load import Door, answered, answered_at, median
+from gateway.inbox.base import Outcome, Policy, SessionWrite
+from gateway.inbox.redis import RedisInbox
+from gateway.messages import InboundMessage
 from memory import keys
-from memory.short_term import codec
+from memory.short_term import codec, lua
 from memory.short_term.redis import RedisSessions
 
 _INNER = "evalsha"  # what clients send; what scripts do inside stands in the same statistics
@@ -86,7 +89,8 @@ async def _figures(client: Redis) -> dict[str, float]:
 
 
 async def of_a_session(client: Redis, rounds: int) -> dict[str, float]:
-    """Load and save of a session of 20 Thai messages, beside one pipelined round trip that moves the same bytes."""
+    """Load and save of a session of 20 Thai messages, beside one pipelined round trip that moves the same bytes: by
+    themselves, two round trips, and as turns do it, with the claim and the end that they make anyway."""
     sessions, ref = RedisSessions(client), ref_of("line", 9_999_999)
     await sessions.save(ref, full_session(ref), TTL)
     key = keys.session(ref)
@@ -106,6 +110,7 @@ async def of_a_session(client: Redis, rounds: int) -> dict[str, float]:
         begin = time.perf_counter()
         codec.encode(codec.decode(raw), 2)
         coded.append(time.perf_counter() - begin)
+    riding = await _riding(client, min(rounds, 500))
     text = sum(len(line["message"].encode()) for line in full_session(ref).history)
     held: Any = await client.memory_usage(key)
     await client.delete(f"{key}:bare")
@@ -115,8 +120,42 @@ async def of_a_session(client: Redis, rounds: int) -> dict[str, float]:
         "bare_us": median(bare) * 1e6,
         "decode_encode_us": median(coded) * 1e6,
         "ratio": median(loaded_saved) / median(bare),
+        "riding_us": riding * 1e6,
+        "riding_ratio": riding / median(bare),
         "text_bytes": text,
         "value_bytes": len(raw),
         "redis_bytes": held,
         "bytes_ratio": held / text,
     }
+
+
+async def _riding(client: Redis, rounds: int) -> float:
+    """Seconds that claiming and ending a batch take longer with a full session than without any, in turn."""
+    inbox, ref = RedisInbox(client, "benchmark"), ref_of("line", 9_999_998)
+    sessions = RedisSessions(client)
+    took: dict[bool, list[float]] = {True: [], False: []}
+    for number in range(2 * rounds):
+        full = number % 2 == 0
+        await sessions.delete(ref)
+        if full:
+            await sessions.save(ref, full_session(ref), TTL)
+        message = InboundMessage(
+            tenant=ref.tenant,
+            channel="line-main",
+            platform="line",
+            event_id=f"{time.time_ns()}",
+            user_id=ref.user,
+            chat_id="",
+        )
+        await inbox.put([(message, Policy())])
+        begin = time.perf_counter()
+        [claim] = (await inbox.claim(1)).claims
+        write = None
+        if claim.session:
+            session = codec.decode(claim.session)
+            value = codec.encode(session, session.rev + 1)
+            write = SessionWrite(value, session.rev, codec.ttl_ms(TTL), lua.member(ref), lua.score(session))
+        assert await inbox.finish(claim, write) == (Outcome.DONE, None)
+        took[full].append(time.perf_counter() - begin)
+    await sessions.delete(ref)
+    return median(took[True]) - median(took[False])

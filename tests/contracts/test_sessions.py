@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import fakeredis
 import pytest
@@ -13,6 +14,7 @@ import redis.asyncio as aioredis
 from gateway.backup.keyspace import Keyspace
 from memory import keys
 from memory.errors import SessionsUnavailable
+from memory.facts import Fact, Priority
 from memory.keys import ConversationRef
 from memory.models import ShortTermMemory
 from memory.protocols import Sessions
@@ -24,6 +26,13 @@ from memory.short_term.redis import RedisSessions
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 REF = ConversationRef("store_001", "line:U1")
 SIDE = ConversationRef("store_001", "line:U1", "sales", "c-2")
+LINES = [
+    {"role": "user", "message": "สวัสดี", "timestamp": "2026-03-01T09:00:00Z", "message_id": "m1"},
+    {"role": "bot", "message": "ค่ะ 🙏", "message_id": "re:m1", "metadata": {"platform_ids": ["5"]}},
+]
+FACT = Fact(
+    id="f1", key="name", value="Nok", text="Nok", priority=Priority.HIGH, created_at=NOW, last_used_at=NOW, source="m1"
+)
 
 
 def session(ref: ConversationRef = REF, *, over_in: float = 1800, **fields: object) -> ShortTermMemory:
@@ -327,6 +336,71 @@ class TestStoredForm:
         raw = codec.encode(session(rev=3), 41)
         assert [codec.stored_rev(raw), codec.stored_rev(b"{"), codec.stored_rev(None)] == [41, 0, 0]
         assert codec.decode(raw) == session(rev=41)
+
+    def test_what_has_its_default_is_left_out_and_readers_of_every_version_fill_it_in(self) -> None:
+        raw = codec.encode(session(), 1)
+        assert json.loads(raw) == {
+            "rev": 1,
+            "tenant_id": "store_001",
+            "user_id": "line:U1",
+            "session_id": "s1",
+            "created_at": "2026-03-01T09:00:00Z",
+            "expires_at": "2026-03-01T09:30:00Z",
+        }
+        assert codec.decode(raw) == ShortTermMemory.model_validate_json(raw) == session(rev=1)
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"history": LINES, "carried": LINES[:1], "recent_ids": ["m0"], "state": "human", "last_intent": "INQUIRY"},
+            {
+                "history": [{**LINES[0], "reactions": [{"by": 3}]}],
+                "variables": {"n": 2**70, "x": [1.5, None, {"a": {}}]},
+            },
+            {"facts": [FACT], "summary": "สรุป", "expires_at": None, "agent": "sales", "conversation_id": "c-2"},
+            {"created_at": NOW.replace(microsecond=120_000).astimezone(timezone(timedelta(hours=7)))},
+        ],
+        ids=["lines", "newer and long", "facts", "elsewhere"],
+    )
+    def test_every_field_comes_back_here_and_in_an_older_version(self, fields: dict[str, object]) -> None:
+        saved = session(**fields)
+        raw = codec.encode(saved, 7)
+        assert codec.decode(raw) == ShortTermMemory.model_validate_json(raw) == saved.model_copy(update={"rev": 7})
+        older = saved.model_copy(update={"rev": 6}).model_dump_json().encode()  # as versions before this one wrote it
+        assert codec.decode(older) == saved.model_copy(update={"rev": 6})
+
+    def test_values_that_json_has_not_are_written_as_ever(self) -> None:
+        odd = {"at": NOW, "half": "\ud800", "pair": (1, 2), "raw": b"x"}
+        read = codec.decode(codec.encode(session(variables=odd, user_id="line:\ud800"), 1))
+        assert read.variables == {"at": "2026-03-01T09:00:00Z", "half": "\ufffd", "pair": [1, 2], "raw": "x"}
+        assert read.user_id == "line:\ufffd"
+
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            {"history": "hello"},
+            {"history": ["hello"]},
+            {"history": {"role": "user"}},
+            {"history": [{"role": "system", "message": "x"}]},
+            {"history": [{"role": "user"}]},
+            {"history": [{"role": "user", "message": 3}]},
+            {"carried": [{"role": "user", "message": "x", "message_id": 3}]},
+            {"history": [{"role": "user", "message": "x", "metadata": "y"}]},
+            {"history": [{"role": ["user"], "message": "x"}]},
+            {"recent_ids": [None]},
+            {"state": "asleep"},
+            {"state": ["human"]},
+            {"variables": []},
+            {"tenant_id": None},
+            {"rev": "x"},
+            {"created_at": "yesterday"},
+            {"expires_at": []},
+        ],
+        ids=str,
+    )
+    def test_what_is_no_session_is_refused(self, odd: dict[str, object]) -> None:
+        with pytest.raises(ValueError, match=r"\S"):
+            codec.decode(json.dumps(json.loads(codec.encode(session(), 1)) | odd).encode())
 
     @pytest.mark.parametrize(("ttl", "kept"), [(1800, 3_600_000), (7200, 10_800_000), (0, 0), (0.5, 1000)])
     def test_the_grace_is_at_most_an_hour(self, ttl: float, kept: int) -> None:

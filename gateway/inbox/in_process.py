@@ -57,8 +57,8 @@ class State:
     conversations: dict[str, _Conversation] = field(default_factory=dict)
     seen: dict[tuple[str, str], int] = field(default_factory=dict)  # until when
     due: dict[str, int] = field(default_factory=dict)
-    ready: OrderedDict[str, dict[str, int]] = field(default_factory=OrderedDict)  # tenant in turn -> since when
-    leases: dict[str, int] = field(default_factory=dict)
+    ready: OrderedDict[str, dict[str, float]] = field(default_factory=OrderedDict)  # tenant in turn -> since when
+    leases: dict[str, float] = field(default_factory=dict)
     paces: dict[str, float] = field(default_factory=dict)  # when a limit's bucket is empty again
     aliases: dict[str, str] = field(default_factory=dict)  # whose messages go into another conversation
     sessions: dict[str, bytes] = field(default_factory=dict)
@@ -108,10 +108,10 @@ class InProcessInbox:
         for at, name in sorted((at, name) for name, at in s.due.items() if at <= now):
             del s.due[name]
             self._make_ready(name, at)
-        for at, name in sorted((at, name) for name, at in s.leases.items() if at <= now):
+        for ended, name in sorted((ended, name) for name, ended in s.leases.items() if ended <= now):
             del s.leases[name]
             s.conversations[name].holder = None
-            self._make_ready(name, at)
+            self._make_ready(name, ended)
         claims: list[Claim] = []
         while len(claims) < limit and s.ready:
             tenant, waiting = s.ready.popitem(last=False)
@@ -301,7 +301,9 @@ class InProcessInbox:
     def _look(self, now: int) -> None:
         s = self.state
         if s.looked is not None and now - s.looked > AWAY:  # nobody could be here, nor have a heartbeat
-            s.leases = {name: max(at, now + SPARED) for name, at in s.leases.items()}
+            for name, at in s.leases.items():
+                if at <= now + SPARED and at % 1 == 0:
+                    s.leases[name] = now + SPARED + 0.5
         s.looked = now
 
     def _holds(self, claim: Claim) -> bool:
@@ -345,7 +347,7 @@ class InProcessInbox:
             self._make_ready(name, now)
         s.woken.set()
 
-    def _make_ready(self, name: str, since: int) -> None:
+    def _make_ready(self, name: str, since: float) -> None:
         self.state.ready.setdefault(_tenant(name), {}).setdefault(name, since)
 
     def _unready(self, name: str) -> None:

@@ -54,15 +54,17 @@ local function mark(P, conv, at, now)
 end
 
 -- Workers are here more often than this. Where none was for longer, this server was away (stopped, or starting again), no
--- heartbeat could come, and what ended meanwhile may be in good hands: there is time for one.
+-- heartbeat could come, and what ended meanwhile may be in good hands: there is time for one. Once, which half a millisecond
+-- tells: a shard that all are too busy to look at must not keep what a dead worker held.
 local AWAY, SPARED = 5000, 5000 -- ms
 
 local function looked(P, now)
   local last = tonumber(redis.call('GET', P .. ':looked') or now)
   redis.call('SET', P .. ':looked', now, 'PX', 86400000)
   if now - last <= AWAY then return end
-  for _, conv in ipairs(redis.call('ZRANGEBYSCORE', P .. ':lease', '-inf', now + SPARED)) do
-    redis.call('ZADD', P .. ':lease', now + SPARED, conv)
+  local ending = redis.call('ZRANGEBYSCORE', P .. ':lease', '-inf', now + SPARED, 'WITHSCORES')
+  for i = 1, #ending, 2 do
+    if tonumber(ending[i + 1]) % 1 == 0 then redis.call('ZADD', P .. ':lease', now + SPARED + 0.5, ending[i]) end
   end
 end
 

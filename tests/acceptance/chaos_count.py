@@ -144,7 +144,7 @@ class _Words:
     def between(self, customer: Customer, first: float, second: float) -> str:
         name = keys.session(keys.ConversationRef(customer.shop.id, f"{customer.platform}:{customer.chat}"))
         words = dict.fromkeys(word for at, word in sorted(self._said[name]) if first - self.BEFORE < at < second)
-        return " + ".join(words) or "its worker was killed"
+        return " + ".join(words) or "whoever sent it was killed"
 
 
 @dataclass

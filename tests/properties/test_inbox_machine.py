@@ -288,3 +288,34 @@ def test_the_scripts_do_what_the_model_does(
         phases=[Phase.generate] if spread else list(Phase),
     )
     case().runTest()
+
+
+@pytest.mark.parametrize("kind", [ClockedInbox, ClockedSpread])
+async def test_who_held_something_when_the_server_was_away_has_time_for_a_heartbeat_once(
+    redis_url: str, kind: type[RedisInbox]
+) -> None:
+    client = connect(redis_url, retries=0)
+    holder, other = kind(client, "1"), kind(client, "2")
+
+    async def after(seconds: float) -> tuple[Claim, ...]:
+        """What the other one is given then, without a look of anybody in between."""
+        nonlocal now
+        now += int(seconds * 1000)
+        for slot in SLOTS:
+            await client.set(f"{CLOCK}:{{{slot}}}", now, ex=3600)
+        return (await other.claim(1)).claims
+
+    now = START
+    await after(0.0)
+    message = InboundMessage(
+        tenant="shop", channel="main", platform="line", event_id="e1", user_id="line:U1", chat_id="U1", text="hello"
+    )
+    await holder.put([(message, Policy())])
+    (claim,) = (await holder.claim(1)).claims
+    assert await after(LEASE + 1) == ()
+    assert await after(4.0) == ()
+    assert await holder.beat([claim]) == set()
+    assert await after(LEASE - 1) == ()  # it has a whole lease again, and is spared again
+    assert await after(LEASE + 1) != ()  # but not a second time
+    assert await holder.beat([claim]) == {claim.conversation}
+    await client.aclose()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gateway.broadcasts.audience import Audiences
     from gateway.broadcasts.desk import Desk
     from gateway.budgets import Budgets
-    from gateway.hooks import Hook
+    from gateway.hooks import Watcher
     from gateway.live import Live
     from gateway.media import Fetcher
     from gateway.patience import Holder, Times
@@ -272,7 +272,7 @@ def turn_of(
     timings: Timings | None = None,
     times: Times | None = None,
     live: Live | None = None,
-    watching: Sequence[Hook] = (),
+    watching: Sequence[Watcher] = (),
     clock: Clock = utc_now,
 ) -> Turn:
     from gateway.adapters.line_sender import LineSender
@@ -361,7 +361,7 @@ def turn_of(
             Commands(manager, Forgetting(manager, inbox, client, settings.data_dir), AuditLog(settings.data_dir)),
         ],
         holders=holders,
-        hooks=Hooks(History(manager.transcripts), [*([live] if live else []), *watching, *installed()]),
+        hooks=Hooks(History(manager.transcripts), installed(), [*([live] if live else []), *watching]),
         after_hours=after_hours,
         routing=Routing(model),
         ask_staff=AskStaff(desk, tasks, manager.unanswered),

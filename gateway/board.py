@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -80,9 +80,6 @@ class Board:
         self._written = 0
 
     # -- the worker's side ---------------------------------------------------------------------------------------------
-
-    async def before(self, exchange: Exchange) -> Mapping[str, Any]:
-        return {}
 
     async def after(self, exchange: Exchange) -> None:
         last = exchange.last

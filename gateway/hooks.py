@@ -63,6 +63,14 @@ class Hook(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """One of our own, which waits for nothing."""
+
+    async def after(self, exchange: Exchange) -> None:
+        """As a hook's."""
+        ...
+
+
 class History:
     """Our own: what was said before is loaded, what is said now is written down, each message once by its id."""
 
@@ -80,9 +88,10 @@ class History:
 class Hooks:
     """Ours first. Another's that fails or takes too long is passed over: no customer waits for it."""
 
-    def __init__(self, history: Hook, others: Sequence[Hook] = ()) -> None:
+    def __init__(self, history: Hook, others: Sequence[Hook] = (), watching: Sequence[Watcher] = ()) -> None:
         self._history = history
         self._others = others
+        self._watching = watching
         self._told: OrderedDict[str, None] = OrderedDict()
 
     async def before(self, exchange: Exchange, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,11 +108,16 @@ class Hooks:
             await self._history.after(exchange)
         except MemoryFault as error:
             log.error("not written: %s", error, extra={"tenant": exchange.ref.tenant})
-        if not self._others or exchange.id in self._told:
+        if not (self._others or self._watching) or exchange.id in self._told:
             return
         self._told[exchange.id] = None
         while len(self._told) > _KNOWN:
             self._told.popitem(last=False)
+        for watcher in self._watching:
+            try:
+                await watcher.after(exchange)
+            except Exception as error:  # noqa: BLE001 - what only looks on holds up nobody
+                _tell(watcher, error)
         for hook in self._others:
             await _guarded(hook, lambda hook=hook: hook.after(exchange))  # type: ignore[misc]
 
@@ -113,9 +127,13 @@ async def _guarded(hook: Hook, call: Callable[[], Awaitable[Any]]) -> Any:
         async with asyncio.timeout(PATIENCE):
             return await call()
     except Exception as error:  # noqa: BLE001 - somebody else's code: whatever it is, the customer gets their answer
-        place = "".join(traceback.format_tb(error.__traceback__))  # its own words may quote a customer's
-        log.error("the hook %s failed: %s\n%s", type(hook).__name__, type(error).__name__, place)
+        _tell(hook, error)
         return None
+
+
+def _tell(hook: Hook | Watcher, error: Exception) -> None:
+    place = "".join(traceback.format_tb(error.__traceback__))  # its own words may quote a customer's
+    log.error("the hook %s failed: %s\n%s", type(hook).__name__, type(error).__name__, place)
 
 
 def installed() -> list[Hook]:

@@ -45,9 +45,6 @@ class Live:
         self._waiting: list[tuple[str, str, Mapping[str, Any] | InboundMessage]] = []  # tenant, kind, data
         self._telling: asyncio.Task[None] | None = None
 
-    async def before(self, exchange: Exchange) -> Mapping[str, Any]:
-        return {}
-
     def arrived(self, tenant: Tenant, message: InboundMessage) -> None:
         """A person's message is in the inbox. What only the turn can tell is told with its end: what a command did, a
         correction."""

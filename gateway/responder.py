@@ -110,6 +110,17 @@ class Question:
 
 
 def access_of(tenant: Tenant, agent: Agent) -> Access:
+    made = _accesses.of(tenant)
+    found = made.get(id(agent))
+    if found is None or found[0] is not agent:
+        found = made[id(agent)] = agent, _access_of(tenant, agent)
+    return found[1]
+
+
+_accesses: PerTenant[dict[int, tuple[Agent, Access]]] = PerTenant(lambda tenant: {})
+
+
+def _access_of(tenant: Tenant, agent: Agent) -> Access:
     key = tenant.llm.api_key
     return Access(
         api_key=key.get_secret_value() if key else None,

@@ -14,6 +14,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from gateway import counting
 from memory import keys
 from processors.llm import PURPOSES, Access, Usage
 from processors.prices import Prices
@@ -75,10 +76,7 @@ class Spending:
         """Adds the writing to a pipeline; call what comes back if that fails, and nothing is lost."""
         taken, self._counts = self._counts, {}
         for key, counts in taken.items():
-            for (what, of), count in counts.items():
-                if count:
-                    pipe.hincrby(key, f"{what}:{of}", count)
-            pipe.expire(key, KEPT_FOR)
+            counting.add(pipe, key, KEPT_FOR, ((f"{what}:{of}", n) for (what, of), n in counts.items() if n))
 
         def back() -> None:
             for key, counts in taken.items():

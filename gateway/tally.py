@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from redis.asyncio import Redis
 
 from config.tenants import Tenant
+from gateway import counting
 from gateway.hooks import Exchange
 from memory import keys
 
@@ -54,9 +55,6 @@ class Tally:
         self._clock = clock
         self._counts: dict[str, Counter[str]] = {}
 
-    async def before(self, exchange: Exchange) -> Mapping[str, Any]:
-        return {}
-
     async def after(self, exchange: Exchange) -> None:
         counts, channel = self._of(exchange.ref.tenant, exchange.now), exchange.channel
         messages = sum(line["role"] == "user" for line in exchange.said)
@@ -86,10 +84,7 @@ class Tally:
         """Adds the writing to a pipeline; call what comes back if that fails, and nothing is lost."""
         taken, self._counts = self._counts, {}
         for key, counts in taken.items():
-            for name, count in counts.items():
-                if count:
-                    pipe.hincrby(key, name, count)
-            pipe.expire(key, KEPT_FOR)
+            counting.add(pipe, key, KEPT_FOR, ((name, count) for name, count in counts.items() if count))
 
         def back() -> None:
             for key, counts in taken.items():

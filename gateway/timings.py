@@ -21,6 +21,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from config.tenants import Tenant
+from gateway import counting
 from gateway.adapters.base import Call, Sender, Sent
 from gateway.errors import GatewayFault
 from gateway.inbox.base import Claim, Inbox
@@ -73,12 +74,13 @@ class Timings:
         """Adds what was counted to a pipeline; what comes back counts it again, where that could not be sent."""
         counts, self._counts = self._counts, Counter()
         sums, self._sums = self._sums, defaultdict(float)
-        for (name, labels, step), number in counts.items():
-            pipe.hincrby(KEY, orjson.dumps([name, step, *labels]), number)
-        for (name, labels), seconds in sums.items():
-            pipe.hincrbyfloat(KEY, orjson.dumps([name, SUM, *labels]), round(seconds, 4))
-        if counts:
-            pipe.expire(KEY, KEPT_FOR)
+        counting.add(
+            pipe,
+            KEY,
+            KEPT_FOR,
+            ((orjson.dumps([name, step, *labels]), number) for (name, labels, step), number in counts.items()),
+            ((orjson.dumps([name, SUM, *labels]), round(seconds, 4)) for (name, labels), seconds in sums.items()),
+        )
 
         def back() -> None:
             self._counts.update(counts)

@@ -187,13 +187,10 @@ async def converse(
             seconds = deadline - time.monotonic()
             if seconds <= 0:
                 raise LLMUnavailable("no answer from the language model in time")
-            asked = replace(
-                request,
-                messages=[*request.messages, *scratch.get(plan)],
-                access=replace(request.access, timeout=seconds),
-                tools=toolbox.specifications,
-                tool_choice=None if left else "none",
-            )
+            asked = replace(request, tools=toolbox.specifications, tool_choice=None if left else "none")
+            if used:
+                access = replace(request.access, timeout=seconds)
+                asked = replace(asked, messages=[*request.messages, *scratch.get(plan)], access=access)
             try:
                 completion = await _asked(model, asked, watch)
             except LLMRejected:
@@ -202,7 +199,7 @@ async def converse(
                 return await _asked(model, request, watch), actions  # a model without tools
             used.append(completion.usage)
             if not completion.tool_calls:
-                return replace(completion, usage=_sum(used)), actions
+                return (replace(completion, usage=_sum(used)) if len(used) > 1 else completion), actions
             if watch is not None and completion.text:
                 watch.grew("")  # that was no part of the answer
             scratch.add(plan, await _step(toolbox, completion, actions))

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -28,6 +28,7 @@ from gateway.hooks import Exchange, History, Hooks
 from gateway.inbox.base import Claim, Inbox, event_of
 from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
+from gateway.media import KINDS as MEDIA
 from gateway.media import Media
 from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
 from gateway.minding import Minded, Minding
@@ -53,6 +54,7 @@ from processors.event_processor import EventProcessor
 from processors.language import answer_language
 from processors.models import EventType, MemoryEvent
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 # Of these a confident local answer is not checked with the model.
@@ -67,7 +69,7 @@ TYPING_EVERY = 4.5  # seconds: Telegram's sign lasts five
 
 _WITHOUT_CHANNEL = ("terminal", "web")  # every tenant can be talked to in the terminal and by the API
 
-Attaching = asyncio.Task[Sequence[InboundMessage]]
+Attaching = asyncio.Future[Sequence[InboundMessage]]
 Riding = asyncio.Future[Ridden | None]  # what the model that answers says of the message's kind
 
 
@@ -155,11 +157,16 @@ class Turn:
             routed = await self._routing.of(moment)
             moment, sets = replace(moment, agent=routed.agent), dict(routed.sets)
         off_record = done is not None and done.silent
-        acknowledging = asyncio.create_task(self._acknowledge(moment))
-        attaching = asyncio.create_task(self._attach(moment, done))
+        pressed = any(message.kind is Kind.POSTBACK for message in messages)
+        acknowledging = asyncio.create_task(self._acknowledge(moment)) if pressed else _known(None)
+        attaching = self._attach(moment, done)
         ridden: Riding = asyncio.get_running_loop().create_future()
-        rides = asyncio.create_task(self._rides(moment, attaching, done))
-        classifying = asyncio.create_task(self._classify(moment, attaching, off_record, rides, ridden))
+        may_ride = done is None and self._asks(moment)
+        rides = asyncio.create_task(self._rides(moment, attaching)) if may_ride else _known(False)
+        classify = partial(self._classify, moment, attaching, off_record, rides, ridden)
+        # Beside the answer where anything is waited for; else once it is out.
+        beside = self._asks(moment) or not attaching.done()
+        classifying = asyncio.create_task(classify()) if beside else None
         try:
             outbox = self._patience.opened(claim)
             dead: str | None = None
@@ -202,12 +209,13 @@ class Turn:
                 dead = None
             if not ridden.done():
                 ridden.set_result(outbox.answer.ridden)
-            event = await self._event(moment, classifying)
+            event = await (self._event(moment, classifying) if classifying else classify())
             event = kept_event(event, tenant.privacy.mask)
             await acknowledging
         finally:
             for task in (attaching, rides, classifying, acknowledging):
-                task.cancel()
+                if task is not None:
+                    task.cancel()
         if not remembers or (done and off_record and done.change is unchanged):
             await self._inbox.finish(claim, None, dead, carry)
             return
@@ -278,14 +286,15 @@ class Turn:
         written = chosen or answer_language("\n".join(filter(None, map(_own_words, messages))), previous)
         return "en" if tenant.speaks(written) == "en" else "th"
 
-    async def _attach(self, moment: Moment, done: Done | None) -> Sequence[InboundMessage]:
+    def _attach(self, moment: Moment, done: Done | None) -> Attaching:
         """The messages with what they bring besides words; of a settled turn nobody looks at it."""
-        if done is not None:
-            return moment.messages
+        if done is not None or not any(message.kind in MEDIA for message in moment.messages):
+            return _known(moment.messages)
         access = access_of(moment.tenant, moment.agent)
-        return await self._media.attach(moment.tenant, moment.agent, moment.ref, moment.messages, access)
+        attach = self._media.attach(moment.tenant, moment.agent, moment.ref, moment.messages, access)
+        return asyncio.create_task(attach)
 
-    async def _answer(self, home: Settled, attaching: Attaching, rides: asyncio.Task[bool], moment: Moment) -> Answer:
+    async def _answer(self, home: Settled, attaching: Attaching, rides: asyncio.Future[bool], moment: Moment) -> Answer:
         tenant, last = moment.tenant, moment.last
         if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
             return Answer(text("stale", moment.language))
@@ -313,7 +322,7 @@ class Turn:
             riding=await asyncio.shield(rides),
         )
         target = target_of(last)
-        thinking = asyncio.create_task(self._think(tenant, target))
+        thinking = _Soon(TYPING_AFTER, partial(self._think, tenant, target))
         watch = None if moment.hurried else self._senders[last.platform].watch(tenant, target)
         try:
             question = replace(question, watch=watch)
@@ -333,7 +342,6 @@ class Turn:
         return answer
 
     async def _think(self, tenant: Tenant, target: Target) -> None:
-        await asyncio.sleep(TYPING_AFTER)
         limits = limits_for(target)
         while True:
             may = False
@@ -343,19 +351,22 @@ class Turn:
                 await self._senders[target.platform].typing(tenant, target)
             await asyncio.sleep(TYPING_EVERY)
 
-    async def _rides(self, moment: Moment, attaching: Attaching, done: Done | None) -> bool:
+    def _asks(self, moment: Moment) -> bool:
+        """Whether the model may be asked what the message means."""
+        may = moment.tenant.understanding.policy != "never" and not moment.hurried
+        return may and access_of(moment.tenant, moment.agent).api_key is not None
+
+    async def _rides(self, moment: Moment, attaching: Attaching) -> bool:
         """Whether the model that answers is to say what the message means as well: where it would be asked that anyway
         because nothing here is sure, and of small talk, which is not worth a second call."""
         policy = moment.tenant.understanding.policy
-        if done is not None or moment.hurried or policy == "never" or moment.tenant.llm.api_key is None:
-            return False
         if not (words := record.words(await asyncio.shield(attaching))):
             return False
         known = await self._processors.of(moment.tenant).stands(words, _light(moment))
         return known is EventType.GENERIC_EVENT if policy == "always" else known is None
 
     async def _classify(
-        self, moment: Moment, attaching: Attaching, off_record: bool, rides: asyncio.Task[bool], ridden: Riding
+        self, moment: Moment, attaching: Attaching, off_record: bool, rides: asyncio.Future[bool], ridden: Riding
     ) -> MemoryEvent | None:
         if off_record or not (words := record.words(await asyncio.shield(attaching))):
             return None
@@ -367,7 +378,7 @@ class Turn:
             event_id=event_of(moment.messages[0]),
             timestamp=moment.now,
             access=access,
-            ask=access.api_key is not None and policy != "never" and not moment.hurried,
+            ask=self._asks(moment),
             trusted=_TRUSTED[policy],
             told=asyncio.shield(ridden) if await asyncio.shield(rides) else None,
         )
@@ -400,6 +411,30 @@ class Turn:
         except SendFault as error:
             log.warning("no apology: %s", type(error).__name__, extra={"conversation": claim.conversation})
         return outbox
+
+
+class _Soon:
+    """Begins some work in so many seconds, if it is not cancelled before: nearly always it is."""
+
+    def __init__(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._begin)
+
+    def _begin(self) -> None:
+        self._task = asyncio.create_task(self._work())
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+
+def _known(value: T) -> asyncio.Future[T]:
+    """What need not be waited for."""
+    found: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    found.set_result(value)
+    return found
 
 
 def _setting(variables: dict[str, Any]) -> Change:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from processors.normalise import normalise
 from processors.numbers import COUNT, count_of
@@ -90,8 +91,13 @@ def days(text: str, now: datetime) -> list[date]:
     """The days that a text names, as seen from the shop's own `now`; each once, in order. A day without a year is the
     next such day; a weekday is the next of that name, today included, "next" or หน้า one of next week; what is no day of
     the calendar is left out."""
-    found = sorted(_days(normalise(text), now.date()), key=lambda item: item[0])
-    return list(dict.fromkeys(day for _, day in found))
+    return list(_in_order(normalise(text), now.date()))
+
+
+@lru_cache(maxsize=256)  # a turn asks twice: for the answer, and for what is remembered
+def _in_order(plain: str, today: date) -> Sequence[date]:
+    found = sorted(_days(plain, today), key=lambda item: item[0])
+    return tuple(dict.fromkeys(day for _, day in found))
 
 
 def _days(plain: str, today: date) -> Iterator[tuple[int, date]]:
@@ -154,12 +160,16 @@ def _century(year: int, today: date) -> int:
 
 def times(text: str) -> list[str]:
     """The times of day that a text names, as `15:00`; each once. Thai: บ่ายสาม 15, สองทุ่ม 20, ตีห้า 5, ห้าโมงเย็น 17."""
-    plain = normalise(text)
+    return list(_times(normalise(text)))
+
+
+@lru_cache(maxsize=256)
+def _times(plain: str) -> Sequence[str]:
     found = [(m.start(), _twelve(int(m[1]), m[3]), int(m[2])) for m in _CLOCK.finditer(plain)]
     found += [(m.start(), _twelve(int(m[1]), m[2]), 0) for m in _AM_PM.finditer(plain)]
     found += [(m.start(), *_thai(m)) for m in _THAI_TIME.finditer(plain)]
     found += [(m.start(), *_spoken(m)) for m in _SPOKEN.finditer(plain)]
-    return list(dict.fromkeys(f"{hour:02d}:{minute:02d}" for _, hour, minute in sorted(found) if 0 <= hour < 24))
+    return tuple(dict.fromkeys(f"{hour:02d}:{minute:02d}" for _, hour, minute in sorted(found) if 0 <= hour < 24))
 
 
 def _twelve(hour: int, half: str | None) -> int:

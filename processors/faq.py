@@ -44,6 +44,8 @@ _ASKS = re.compile(
 _PLACES = {"#where", "#help"}  # "where do I return it": what is said of returning it tells that too
 _SAME_MEANING = 0.55  # cosine of two sentences from which they are about the same; unrelated ones lie at 0.1
 _BY_MEANING = 0.55  # the score of an entry that only its meaning speaks for: shown or offered
+_SCORED = 16  # texts: a turn asks several things about one message
+_Scores = tuple[Mapping[int, float], Mapping[int, float], Mapping[int, float]]
 _WORDS_TOO = (
     0.2  # a score of words without which a meaning alone makes no entry sure: names, numbers and "not" are lost
 )
@@ -100,6 +102,7 @@ class FaqIndex:
         # What no entry says is as telling as the rarest word: it speaks against every entry.
         self._unseen = math.log(1 + count)
         self._norms = [self._norm(features) for _, features in self._questions]
+        self._scored = lru_cache(_SCORED)(self._score)
 
     def best(self, text: str) -> Match | None:
         """The best entry, None where nothing fits. `sure` also asks that no other entry fits about as well."""
@@ -148,8 +151,11 @@ class FaqIndex:
         ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
         return [Match(i, round(s, 3), s >= 1.0) for i, s in ranked[:limit] if s >= POSSIBLE]
 
-    def _scores(self, text: str) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
+    def _scores(self, text: str) -> _Scores:
         """Of each entry that may fit: its score, what of that is by words, and how close the meanings are."""
+        return self._scored(text, self._meanings() is not None)
+
+    def _score(self, text: str, meant: bool) -> _Scores:
         asked = _features(text)
         norm = self._norm(asked)
         if not self._questions or not norm:
@@ -159,7 +165,7 @@ class FaqIndex:
             shared = sum(w * features[n] * self._weight(n) ** 2 for n, w in asked.items() if n in features)
             if shared:
                 words[index] = max(words.get(index, 0.0), shared / (norm * other))
-        close = self._closeness(text)
+        close = self._closeness(text) if meant else {}
         lifted = {index: _BY_MEANING for index, value in close.items() if value >= _SAME_MEANING}
         return {i: max(words.get(i, 0.0), lifted.get(i, 0.0)) for i in words.keys() | lifted.keys()}, words, close
 

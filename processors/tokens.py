@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,9 +23,7 @@ Count = Callable[[str], int]
 
 def counter(tokens: str) -> Count:
     """`tokens` as `ModelSize.tokens`."""
-    if tokens in _THAI and find_spec("bpe_openai") is not None:
-        return _counted(tokens)
-    return lambda text: estimate(text, tokens)
+    return _counted(tokens) if tokens in _THAI and _installed() else partial(estimate, tokens=tokens)
 
 
 def estimate(text: str, tokens: str = "") -> int:
@@ -46,6 +44,11 @@ def estimate(text: str, tokens: str = "") -> int:
             case _:
                 total += len(found[0].encode("utf-8", "surrogatepass"))
     return int(total) + 2
+
+
+@cache
+def _installed() -> bool:
+    return find_spec("bpe_openai") is not None
 
 
 @cache

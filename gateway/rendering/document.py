@@ -11,18 +11,27 @@ from markdown_it.token import Token
 
 from gateway.rendering.markdown import parse
 from gateway.rendering.rich import Look, Mark, Pen, Picture, Rich, Span, Table
-from gateway.rendering.text import scrub
+from gateway.rendering.text import scrub, visible
 
 RULE = "──────────"
 _BULLETS = "•◦▪"
 _MAX_INDENT = 16  # columns; a phone shows about forty, and every line of the source repeats it
 _MAX_NAMES = 2_000  # characters of a table's names, repeated
+# What may be Markdown: a mark, a line that begins with one or with space, or ends with space, more than one empty line.
+_MARKED = re.compile(r"[\\`*_\[\]&<|]|~~|^(?:[-+#>=\s]|\d+[.)])|\s$|\n{3}", re.MULTILINE)
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 
 
 def read(markdown: str, look: Look) -> Rich:
     """The document as `look` shows it, with no space at its end and none but an indent at its beginning."""
     source = scrub(markdown)
+    if _MARKED.search(source) is None:  # most answers: parsing them would cost more than all else that shows them
+        return Rich(source if visible(source) else "")
+    return parsed(source, look)
+
+
+def parsed(source: str, look: Look) -> Rich:
+    """The same of a scrubbed text by the parser, whether it needs that or not."""
     writer = Writer(look, lines=source.split("\n"))
     writer.blocks(parse(source))
     return writer.finish()

@@ -56,11 +56,21 @@ class _Splitter:
     def __init__(self, rich: Rich, limit: int, max_spans: int, max_cost: int, cost: Callable[[Span], int]) -> None:
         self.text, self.spans = rich.text, rich.spans
         self.limit, self.max_spans, self.max_cost, self.cost = limit, max_spans, max_cost, cost
-        self.ends = cluster_ends(self.text)
+
+    @cached_property
+    def ends(self) -> list[int]:
+        return cluster_ends(self.text)
+
+    @cached_property
+    def whole(self) -> list[tuple[int, int]]:
+        """What is not cut: links and addresses that would fit."""
         links = [(span.start, span.end) for span in self.spans if span.mark.kind == "text_link"]
         addresses = [match.span() for match in _ADDRESS.finditer(self.text)]
-        self.whole = _merged(entry for entry in links + addresses if utf16_len(self.text[slice(*entry)]) <= limit)
-        self.code = _merged((span.start, span.end) for span in self.spans if span.mark.kind == "pre")
+        return _merged(one for one in links + addresses if utf16_len(self.text[slice(*one)]) <= self.limit)
+
+    @cached_property
+    def code(self) -> list[tuple[int, int]]:
+        return _merged((span.start, span.end) for span in self.spans if span.mark.kind == "pre")
 
     @cached_property
     def units(self) -> list[int]:
@@ -169,6 +179,17 @@ class _Splitter:
         return _Pause.CLUSTER
 
     def _part(self, start: int, end: int, spans: Sequence[Span]) -> Rich | None:
+        start, end = self._trimmed(start, end)
+        text = self.text[start:end]
+        if not visible(text):
+            return None
+        clipped = [_trimmed(Span(max(s.start, start) - start, min(s.end, end) - start, s.mark), text) for s in spans]
+        kept = sorted((span for span in clipped if span.start < span.end), key=lambda span: (span.start, -span.end))
+        return Rich(text, tuple(kept))
+
+    def _trimmed(self, start: int, end: int) -> tuple[int, int]:
+        if start >= end or not (self.text[start].isspace() or self.text[end - 1].isspace()):
+            return start, end
         ends = self.ends
         index = bisect_right(ends, start)
         while index < len(ends) and start < end and self.text[start : ends[index]].isspace():
@@ -178,12 +199,7 @@ class _Splitter:
         while end > start and self.text[(last := max(start, ends[index - 1] if index else 0)) : end].isspace():
             end = last
             index -= 1
-        text = self.text[start:end]
-        if not visible(text):
-            return None
-        clipped = [_trimmed(Span(max(s.start, start) - start, min(s.end, end) - start, s.mark), text) for s in spans]
-        kept = sorted((span for span in clipped if span.start < span.end), key=lambda span: (span.start, -span.end))
-        return Rich(text, tuple(kept))
+        return start, end
 
 
 def _trimmed(span: Span, text: str) -> Span:

@@ -58,10 +58,11 @@ class Postings(dict[str, Any]):
         return held
 
     def __contains__(self, term: object) -> bool:
-        return super().__contains__(term) or term in self._packed
+        return dict.__contains__(self, term) or term in self._packed
 
     def get(self, term: str, default: Any = None) -> Any:
-        return self[term] if term in self else default  # noqa: SIM401 - it is what `get` is made of
+        found = dict.get(self, term)
+        return found if found is not None else self[term] if term in self._packed else default
 
     def terms(self) -> list[str]:
         return list(self._packed.keys() | self.keys())
@@ -91,16 +92,17 @@ class Lexical:
         return len(self._gone) / max(1, len(self._lengths))
 
     def add(self, text: Terms) -> int:
-        number = len(self._lengths)
-        counted = Counter(text.all)
-        for term, count in counted.items():
-            if term not in self._numbers:
-                self._numbers[term], self._counts[term] = array("I"), array("f")
-                if not (term.startswith("#") or thai(term) or term.isdigit()):
+        number, said = len(self._lengths), text.all
+        numbers, counts = self._numbers, self._counts
+        for term, count in Counter(said).items():
+            if (listed := numbers.get(term)) is None:
+                counts[term], numbers[term] = array("f", (count,)), array("I", (number,))
+                if not (term[0] == "#" or thai(term) or term.isdigit()):
                     self._latin.setdefault(term[0], []).append(term)
-            self._counts[term].append(count)
-            self._numbers[term].append(number)
-        length = sum(counted.values())
+            else:
+                counts[term].append(count)
+                listed.append(number)
+        length = len(said)
         self._lengths.append(length)
         self._plain.append(text.plain)
         self._total += length
@@ -137,21 +139,28 @@ class Lexical:
             return self._among_many(arrays, weights, echo, least, keep)
         scores: dict[int, float] = {}
         shares: dict[int, float] = {}
-        whole = sum(weight for weight, _ in weights.values())
+        whole = sum([weight for weight, _ in weights.values()])
         topics: dict[int, float] = {}
         worded: set[int] = set()
-        spoken = sum(weight for term, (weight, _) in weights.items() if term.startswith("#"))
+        spoken = sum([weight for term, (weight, _) in weights.items() if term[0] == "#"])
+        once = array("f", (1.0,))
+        # Spelled out: a turn looks through some hundred places, and each call in here would cost more than the place.
+        fixed, slope = self._shape
+        lengths, numbers, counts = self._lengths, self._numbers, self._counts
+        score_of, share_of = scores.get, shares.get
         for term, (weight, among) in weights.items():
-            if among is None and term not in self._numbers:
+            if among is None and term not in numbers:
                 continue
-            held = dict.fromkeys(among, 1.0) if among is not None else None
-            share, topic = weight / whole, term.startswith("#")
-            for number, value in self._fits(term, held):
-                scores[number] = scores.get(number, 0.0) + weight * value
-                shares[number] = shares.get(number, 0.0) + share
-                if not topic:
-                    worded.add(number)
-                else:
+            listed = numbers[term] if among is None else among
+            share, times = weight / whole, weight * (_K1 + 1)
+            for number, count in zip(listed, counts[term] if among is None else once * len(among), strict=True):
+                value = times * count / (count + fixed + slope * lengths[number])
+                scores[number] = score_of(number, 0.0) + value
+                shares[number] = share_of(number, 0.0) + share
+            if term[0] != "#":
+                worded.update(listed)
+            else:
+                for number in listed:
                     topics[number] = topics.get(number, 0.0) + TOPIC * weight / spoken
         shares |= {number: share for number, share in topics.items() if share > shares[number]}
         for number in self._gone & scores.keys():
@@ -163,19 +172,23 @@ class Lexical:
     def _weights(self, question: Terms) -> dict[str, tuple[float, list[int] | None]]:
         """The question's terms with their weights; for a term that stands for others, the texts that have those."""
         out: dict[str, tuple[float, list[int] | None]] = {}
+        unseen = self._rarity(0), None
         for word in question.words:
-            if word in self._numbers or word.startswith("#"):
-                out[word] = (self._rarity(len(self._numbers.get(word, ()))), None)
+            if (listed := self._numbers.get(word)) is not None:
+                out[word] = self._rarity(len(listed)), None
+            elif word[0] == "#":
+                out[word] = unseen
             else:
                 near = self._slips(word)
-                out[word] = (self._rarity(len(near)), near)
+                out[word] = self._rarity(len(near)), near
         for run in question.runs:
             if len(run) <= SHORT:
                 having = self._having(run)
                 out[run] = (self._rarity(len(having)) * max(1, len(run) - 2), having)
             else:
                 for group in groups(run):
-                    out[group] = (self._rarity(len(self._numbers.get(group, ()))), None)
+                    listed = self._numbers.get(group)
+                    out[group] = (self._rarity(len(listed)), None) if listed is not None else unseen
         if len(self) < _LARGE:
             return out
         most = _COMMON * len(self)
@@ -192,17 +205,11 @@ class Lexical:
         count = max(len(self._lengths) - len(self._gone), having)
         return math.log(1 + (count - having + 0.5) / (having + 0.5))
 
-    def _fits(self, term: str, held: Mapping[int, float] | None) -> Iterable[tuple[int, float]]:
-        listed: Iterable[tuple[int, float]] = (
-            held.items()
-            if held is not None
-            else zip(self._numbers.get(term, ()), self._counts.get(term, ()), strict=True)
-        )
+    @property
+    def _shape(self) -> tuple[float, float]:
+        """BM25's for how much a text's length takes from what its words count."""
         average = self._total / max(1, len(self) - len(self._gone)) or 1.0
-        fixed, slope = _K1 * (1 - _B), _K1 * _B / average
-        lengths = self._lengths
-        for number, count in listed:
-            yield number, count * (_K1 + 1) / (count + fixed + slope * lengths[number])
+        return _K1 * (1 - _B), _K1 * _B / average
 
     def _slips(self, word: str) -> list[int]:
         """The texts with a Latin word that begins like this one, or is it with a slip of the finger."""
@@ -223,8 +230,7 @@ class Lexical:
         scores, shares, topics = (np.zeros(len(self), np.float32) for _ in range(3))
         worded = np.zeros(len(self), bool)
         lengths = np.frombuffer(self._lengths, np.uint32)
-        average = self._total / max(1, len(self) - len(self._gone)) or 1.0
-        fixed, slope = _K1 * (1 - _B), _K1 * _B / average
+        fixed, slope = self._shape
         whole = sum(weight for weight, _ in weights.values())
         spoken = sum(weight for term, (weight, _) in weights.items() if term.startswith("#"))
         for term, (weight, among) in weights.items():
@@ -275,10 +281,11 @@ class Lexical:
             for word in {stem(one) for one in _LATIN.findall(self._plain[number])} - asked:
                 if word in self._numbers:
                     said[word] = said.get(word, 0.0) + self._rarity(len(self._numbers[word])) * scores[number]
+        fixed, slope = self._shape
         for word in nlargest(_ECHO_TERMS, said, key=lambda one: (said[one], one)):
             weight = _ECHO * self._rarity(len(self._numbers[word]))
-            for number, value in self._fits(word, dict(self._held_by(word, lifted))):
-                scores[number] += weight * value
+            for number, count in self._held_by(word, lifted):
+                scores[number] += weight * count * (_K1 + 1) / (count + fixed + slope * self._lengths[number])
 
 
 @cache

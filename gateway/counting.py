@@ -23,7 +23,7 @@ def add(
     sums: Iterable[tuple[str | bytes, float]] = (),
 ) -> None:
     """Puts the command into a pipeline. `kept_for`: seconds from now on; fields are named once each."""
-    told = [part for pair in counts for part in pair]
+    told: list[str | bytes | float] = [part for pair in counts for part in pair]
     whole = len(told) // 2
     told += [part for pair in sums for part in pair]
     if told:

@@ -81,14 +81,17 @@ def build(
     instructions = _USER_CONTEXT.sub(lambda _: told_of, instructions.strip())
     fixed = f"{RULES}\n\nShop: {shop}"
     parts = replace(_Parts.of(context, knowledge, now), files=files, ending=ending)
-    if room is not None and not room.fits([f"{fixed}\n\n{instructions}", *parts.said, parts.moment(language), text]):
+    said, moment = parts.said, parts.moment(language)
+    if room is not None and not room.fits([f"{fixed}\n\n{instructions}", *said, moment, text]):
         parts, instructions = _cut(parts, room, fixed, instructions, language, text)
+        said, moment = parts.said, parts.moment(language)
     role = "system" if system_role == "system" else "user"
     messages: list[dict[str, Any]] = [{"role": role, "content": "\n\n".join(filter(None, [fixed, instructions]))}]
     messages += [
-        {"role": "assistant" if line["role"] == "bot" else "user", "content": told(line)} for line in parts.history
+        {"role": "assistant" if line["role"] == "bot" else "user", "content": words}
+        for line, words in zip(parts.history, said, strict=True)
     ]
-    messages.append({"role": role, "content": parts.moment(language)})
+    messages.append({"role": role, "content": moment})
     if images:
         seen = [{"type": "image_url", "image_url": {"url": uri}} for uri in images]
         messages.append({"role": "user", "content": [{"type": "text", "text": text}, *seen]})

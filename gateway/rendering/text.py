@@ -17,7 +17,7 @@ _LEADING_VOWELS = "เแโใไເແໂໃໄ"
 
 def utf16_len(text: str) -> int:
     """Length in UTF-16 code units, as LINE and Telegram count."""
-    return len(text) + sum(character > "\uffff" for character in text) if not text.isascii() else len(text)
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def scrub(text: str) -> str:

@@ -34,6 +34,7 @@ async def soak(messages: int, users: int) -> int:
         house.start("worker", ["-m", "gateway", "worker"])
         door = Door("line", port, "/webhooks/line/{tenant}/line-main", shop_talk.TENANTS)
         await house.warm(door)
+        await house.quiet()  # what came while it was loading is answered by now
         print(f"{'messages':>9} {'a second':>9} {'serve MB':>9} {'worker MB':>10} {'Redis MB':>9} {'keys':>8}")
         began, told = time.monotonic(), 0
         waiting: dict[int, asyncio.Event] = {}
@@ -43,7 +44,7 @@ async def soak(messages: int, users: int) -> int:
                 event.set()
 
         house.standin.on_sent = answered
-        told_before = house.standin.calls
+        rules_before, doubles_before = house.standin.unmarked, house.standin.doubles
         client, todo, done = Client(port), iter(range(messages)), 0
 
         async def lane() -> int:
@@ -66,12 +67,14 @@ async def soak(messages: int, users: int) -> int:
         late = sum(await asyncio.gather(*(lane() for _ in range(AT_ONCE))))
         await asyncio.sleep(2)  # the last turns end after their answers
         # An answer by rules, as there are after a long wait, repeats no mark: it can only be counted.
-        by_rules = house.standin.calls - told_before - (messages - len(waiting))
+        by_rules = house.standin.unmarked - rules_before
+        doubled = house.standin.doubles - doubles_before
         lost = len(waiting) - by_rules
         kinds, lasting = await _keys(house)
     print(f"not answered by the model within {PATIENCE:.0f} s: {late}; answered by rules: {by_rules}, never: {lost}")
+    print(f"answered twice: {doubled}")
     print(f"keys by kind: {dict(kinds)}; keys that stand for ever and should not: {lasting or 'none'}")
-    return int(bool(lost or lasting))
+    return int(bool(lost or doubled or lasting))
 
 
 async def _row(house: House, done: int, rate: float) -> None:

@@ -27,7 +27,7 @@ class StandIn:
         self.model_calls = 0
         self.sent: dict[int, float] = {}  # message → time.perf_counter() of the first answer to it
         self.doubles = 0
-        self.calls = 0  # that send something, with a mark or without
+        self.unmarked = 0  # calls that send something without a mark: the model was not asked
         self.on_sent: Callable[[int], None] = lambda number: None
         self.port = 0
 
@@ -58,10 +58,10 @@ class StandIn:
         return 0.0, _BOT if method == b"getme" else _DONE if path.startswith(b"/bot") else b"{}"
 
     def _note(self, body: bytes) -> None:
-        self.calls += 1
         # aiogram sends forms, in which the sign of a mark is escaped.
         number = _last_mark(body.replace(b"%23", b"#"))
         if number is None:
+            self.unmarked += 1
             return
         if number in self.sent:
             self.doubles += 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import aiohttp
 import yaml
+from fakeredis import FakeAsyncRedis
 from prometheus_client import CollectorRegistry, generate_latest
 
 from gateway.inbox.redis import RedisInbox
@@ -88,30 +89,24 @@ async def test_while_redis_is_away_the_page_says_so(tmp_path: Path) -> None:
     await inbox.close()
 
 
-def test_what_could_not_be_written_is_counted_with_the_next_heartbeat() -> None:
-    class Pipe:
-        def __init__(self) -> None:
-            self.counts: dict[str, float] = {}
-
-        def hincrby(self, key: str, field: bytes, number: float) -> None:
-            self.counts[field.decode()] = self.counts.get(field.decode(), 0) + number
-
-        hincrbyfloat = hincrby
-
-        def expire(self, key: str, seconds: int) -> None:
-            assert (key, seconds) == ("cc:timings", 40 * 86_400)
-
-    timings, lost, kept = Timings(), Pipe(), Pipe()
+async def test_what_could_not_be_written_is_counted_with_the_next_heartbeat() -> None:
+    client = FakeAsyncRedis()
+    timings, lost, kept = Timings(), client.pipeline(), client.pipeline()
     timings.took("send_seconds", 0.3, "line", "ok")
     back = timings.into(lost)
     timings.took("send_seconds", 500.0, "line", "ok")
     back()
     timings.into(kept)
-    assert kept.counts == {
-        '["send_seconds",2,"line","ok"]': 1,
-        '["send_seconds",11,"line","ok"]': 1,
-        '["send_seconds",-1,"line","ok"]': 500.3,
+    await kept.execute()
+    assert await client.hgetall("cc:timings") == {
+        b'["send_seconds",2,"line","ok"]': b"1",
+        b'["send_seconds",11,"line","ok"]': b"1",
+        b'["send_seconds",-1,"line","ok"]': b"500.3",
     }
-    empty = Pipe()
-    timings.into(empty)
-    assert empty.counts == {}
+    assert 0 < await client.ttl("cc:timings") <= 40 * 86_400
+    timings.took("send_seconds", 0.3, "line", "ok")
+    timings.into(kept)
+    await kept.execute()
+    assert await client.hget("cc:timings", '["send_seconds",2,"line","ok"]') == b"2"
+    timings.into(kept)
+    assert len(kept) == 0  # nothing was counted

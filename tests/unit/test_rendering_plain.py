@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.rendering.document import parsed, read
@@ -18,6 +18,7 @@ _PIECES = (
 _LOOK = Look(heading="■ ")
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join))
 @example("ลาเต้ 60 บาทค่ะ\n\nรับกี่แก้วดีคะ #12")
 @example("two\n\n\nparagraphs")

@@ -5,10 +5,10 @@
     python -m benchmarks.recall thai [--embeddings local]
     python -m benchmarks.recall speed [--embeddings local]
 
-`conversations` takes a file of LoCoMo's form (not part of this repository): each turn is a memory, the evidence
-that a question names is to be among the first 5, 10 and 20. `thai` takes recall_thai.tsv, or the file named: customers
-with 60 memories each. recall_thai_later.tsv was written when ranking and `topics.yaml` were final; the other was known
-to who wrote those. No language model is asked.
+`conversations` takes a file of LoCoMo's form (not part of this repository): two people's talks, kept as those of a
+group; the lines that a question names as its evidence are to be among the first 5, 10 and 20. `thai` takes pairs of a
+question and a memory, or the file named: customers with 60 memories each. recall_thai_later.tsv was written when
+ranking and `topics.yaml` were final; the other two were known to who wrote those. No language model is asked.
 """
 
 from __future__ import annotations
@@ -27,30 +27,47 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from memory.episodes import made_of
+from memory.knowledge import Seen
+from memory.models import LongTermMemory, Message
 from memory.recall.entry import Entry
 from memory.recall.finder import Finder
 from memory.recall.vector_file import Stored
 from processors.embeddings import Embeddings, make
+from processors.extraction import read
 from processors.llm import Access
+from processors.models import iso
 
 KINDS = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop", 5: "adversarial"}
 WHAT = ("all", "conversations", "thai", "speed")
-PAIRS, LATER = (Path(__file__).parent / name for name in ("recall_thai.tsv", "recall_thai_later.tsv"))
+PAIRS, SEEN, LATER = (Path(__file__).parent / f"recall_thai{name}.tsv" for name in ("", "_seen", "_later"))
 A_CUSTOMER = 20  # pairs: 60 memories
+GROUP = "line:group:C1"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 _APART = timedelta(hours=3)
 
 
-def turns(conversation: dict[str, Any]) -> list[Entry]:
+async def kept(conversation: dict[str, Any]) -> list[Entry]:
+    """Two people's talks as the bot keeps those of a group: a line with its writer for each message, an episode for
+    each session with the summary that is made without a model. What can be found of them the memory itself says."""
     names = [name for name in conversation if name.startswith("session_") and isinstance(conversation[name], list)]
-    out = []
+    episodes = []
     for day, name in enumerate(sorted(names, key=lambda one: int(one.split("_")[1]))):
+        lines: list[Message] = []
         for minute, turn in enumerate(conversation[name]):
             shown = f" (shares a picture: {turn['blip_caption']})" if turn.get("blip_caption") else ""
-            said = f"{turn['speaker']}: {turn['text']}{shown}"
-            at = BEGIN + timedelta(days=day, minutes=minute)
-            out.append(Entry(turn["dia_id"], "event", said, said, at=at, by=turn["speaker"], owner="u"))
-    return out
+            lines.append({
+                "role": "user",
+                "message": f"{turn['text']}{shown}",
+                "timestamp": iso(BEGIN + timedelta(days=day, minutes=minute)),
+                "message_id": turn["dia_id"],
+                "metadata": {"sender": f"line:{turn['speaker']}", "sender_name": turn["speaker"]},
+            })  # fmt: skip
+        if lines:
+            summary = (await read(None, None, lines, "", {}, "en")).summary
+            episodes.append(made_of(name, BEGIN + timedelta(days=day), lines, summary=summary))
+    memory = LongTermMemory(tenant_id="t", user_id=GROUP, episodes=episodes)
+    return Seen([], memory, []).entries(GROUP)
 
 
 async def conversations(samples: Sequence[dict[str, Any]], only: Sequence[str], embeddings: Embeddings | None) -> None:
@@ -59,20 +76,19 @@ async def conversations(samples: Sequence[dict[str, Any]], only: Sequence[str], 
         for sample in samples:
             if only and sample["sample_id"] not in only:
                 continue
-            entries = turns(sample["conversation"])
+            entries = await kept(sample["conversation"])
             finder = Finder(Path(folder), lambda _: embeddings)
             tenant = sample["sample_id"]
-            await finder.fill(tenant, "u", entries)
-            ids = {one.id for one in entries}
+            await finder.fill(tenant, GROUP, entries)
+            ids = {_said(one.id) for one in entries}
+            now = max(one.at for one in entries if one.at)
             for asked in sample["qa"]:
                 evidence = [one for one in asked["evidence"] if one in ids]
                 if not evidence:
                     continue
-                hits = await finder.find(
-                    tenant, "u", entries, asked["question"], 20, around=True, now=entries[-1].at
-                )  # fmt: skip
+                hits = await finder.find(tenant, GROUP, entries, asked["question"], 20, around=True, now=now)
                 for top in (5, 10, 20):
-                    first = {hit.id for hit in hits[:top]}
+                    first = {_said(hit.id) for hit in hits[:top]}
                     share = sum(one in first for one in evidence) / len(evidence)
                     for group in ("all", KINDS[asked["category"]]):
                         found[group][top].append(share)
@@ -81,6 +97,10 @@ async def conversations(samples: Sequence[dict[str, Any]], only: Sequence[str], 
         for group, by in sorted(found.items())
     ]
     print(table(["questions", "count", "recall@5", "@10", "@20"], rows))
+
+
+def _said(id: str) -> str:
+    return id.rpartition("/")[2]
 
 
 async def thai(lines: Sequence[str], embeddings: Embeddings | None) -> None:
@@ -178,7 +198,7 @@ def main() -> None:
     if given.what in ("all", "conversations") and given.file is not None:
         asyncio.run(conversations(json.loads(given.file.read_text("utf-8")), given.only, embeddings))
     if given.what in ("all", "thai"):
-        for file in [PAIRS, LATER] if given.what == "all" or given.file is None else [given.file]:
+        for file in [PAIRS, SEEN, LATER] if given.what == "all" or given.file is None else [given.file]:
             print(f"\n{file.name}")
             asyncio.run(thai(file.read_text("utf-8").splitlines(), embeddings))
     if given.what in ("all", "speed"):

@@ -29,7 +29,9 @@ MOST_PROCEDURES = 3
 MOST_MEMORIES = 5  # of what was said and done before, beside the facts
 _LOOKED_AT = 60  # hits of one search
 _MEMORY_KINDS = ("event", "episode")
-_FITS = 0.25  # the score from which such a memory is worth its place
+# The score from which such a memory is worth its place: a higher one keeps back many that are needed (at 0.25 one in
+# six of those that would be among the five), a lower one lets in what has next to nothing to do with the message.
+_FITS = 0.1
 _EPISODES = 3
 
 

@@ -125,7 +125,7 @@ class _Parts:
         first = [key for key in context.get("relevant_attributes") or () if key in facts]
         summary = context.get("history_summary") or context.get("conversation_summary") or ""
         events = _events(context.get("important_events") or (), history, now)
-        said = [str(line["message"]) for line in history]
+        said = [told(line) for line in history]
         return cls(
             now=now,
             history=history,

@@ -9,7 +9,7 @@ from typing import Any
 
 from memory import facts, history, person, procedures
 from memory.canonical import change_theirs, resolved
-from memory.episodes import Episode, Feedback, made_of
+from memory.episodes import Episode, Feedback, made_of, moment
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact
 from memory.keys import ConversationRef
@@ -78,7 +78,7 @@ class Consolidation:
                 tenant,
                 user,
                 lambda current: Changes(facts=_learned(current.facts, said, reading.facts, now)),
-                since=_time(said[0], now) if said else None,
+                since=(moment(said[0]) or now) if said else None,
             )
         return reading.understood
 
@@ -204,13 +204,13 @@ def _learned(known: Sequence[Fact], messages: Sequence[Message], found: Sequence
     for line in messages:
         if line["role"] == "user" and not _of_a_member(line):
             told = personal(line["message"])
-            at, source = _time(line, now), line.get("message_id")
+            at, source = moment(line) or now, line.get("message_id")
             changed = facts.upserted(changed, facts.heard(facts.upserted(known, changed), told, at, source))
     for one in found:
         line = messages[one.message]
         if _of_a_member(line):
             continue
-        at, source = _time(line, now), line.get("message_id")
+        at, source = moment(line) or now, line.get("message_id")
         current = facts.upserted(known, changed)
         if one.ended:
             changed = facts.upserted(changed, facts.taken_back(current, one.key, one.value, at))
@@ -255,11 +255,3 @@ def _has_something(session: ShortTermMemory) -> bool:
 def _language(session: ShortTermMemory) -> Language | None:
     language = session.variables.get("preferred_language")
     return language if language in ("th", "en", "mixed") else None
-
-
-def _time(line: Message, otherwise: datetime) -> datetime:
-    try:
-        moment = datetime.fromisoformat(line["timestamp"])
-    except (KeyError, TypeError, ValueError):
-        return otherwise
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

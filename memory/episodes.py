@@ -80,7 +80,7 @@ def made_of(
     understood: bool = True,
 ) -> Episode:
     """The same session gives the same id, so that ending it twice makes one episode. `messages` is never empty."""
-    times = [time for message in messages if (time := _time(message)) is not None]
+    times = [time for message in messages if (time := moment(message)) is not None]
     start, end = min(times, default=created_at), max(times, default=created_at)
     first = next((message["message"] for message in messages if message["role"] == "user"), "")
     last = next((message["message"] for message in reversed(messages) if message["role"] == "bot"), "")
@@ -113,12 +113,13 @@ def actions_of(message: Message) -> list[dict[str, Any]]:
     return [dict(one) for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
-def _time(message: Message) -> datetime | None:
+def moment(message: Message) -> datetime | None:
+    """When it was written; None where that is not known."""
     try:
-        moment = datetime.fromisoformat(message["timestamp"])
+        at = datetime.fromisoformat(message["timestamp"])
     except (KeyError, TypeError, ValueError):
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _id(*parts: str) -> str:

@@ -48,7 +48,7 @@ class Seen:
         out = [search.of_fact(one, user) for one in facts.visible(self.facts)]
         out += map(search.of_procedure, self.procedures)
         if self.memory:
-            out += [search.of_episode(one, user) for one in self.memory.episodes]
+            out += [entry for one in self.memory.episodes for entry in search.of_episode(one, user)]
         return out
 
     def searched(self, user: str) -> tuple[list[Entry], Many]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from memory.episodes import Episode
+from memory.episodes import Episode, moment
 from memory.facts import Fact, Scope, shown
 from memory.long_term.events import entry_of
+from memory.message import Message
 from memory.procedures import Procedure
 from memory.recall.entry import Entry, Hit
 from memory.wording import slug
@@ -23,10 +24,28 @@ def of_fact(fact: Fact, user: str = "") -> Entry:
     return Entry(fact.id, "fact", fact.text, words, fact.confidence, fact.last_used_at, owner=owner)
 
 
-def of_episode(episode: Episode, user: str = "") -> Entry:
-    said = " ".join(line["message"] for line in episode.conversation)
+def of_episode(episode: Episode, user: str = "") -> list[Entry]:
+    """The talk as a whole, and of a group's talk each member's line by itself, with who wrote it. What a person alone
+    with the bot said that matters stands among their events."""
+    lines, rest = [], []
+    for at, line in enumerate(episode.conversation):
+        if (entry := _of_line(episode, at, line, user)) is not None:
+            lines.append(entry)
+        else:
+            rest.append(line["message"])
     text = f"{episode.started_at:%Y-%m-%d} {episode.text}"
-    return Entry(episode.id, "episode", text, f"{episode.summary} {said}", 0.8, episode.started_at, owner=user)
+    words = " ".join([episode.summary, *rest])
+    return [Entry(episode.id, "episode", text, words, 0.8, episode.started_at, owner=user), *lines]
+
+
+def _of_line(episode: Episode, at: int, line: Message, user: str) -> Entry | None:
+    name = (line.get("metadata") or {}).get("sender_name")
+    if not isinstance(name, str) or not name or not line["message"].strip():
+        return None
+    when = moment(line) or episode.started_at
+    told = f"{name}: {line['message']}"
+    own = line.get("message_id") or at
+    return Entry(f"{episode.id}/{own}", "episode", f"{when:%Y-%m-%d} {told}", told, 0.8, when, name, user)
 
 
 def of_procedure(procedure: Procedure) -> Entry:

@@ -111,7 +111,7 @@ def memory_forget(tenant: str, user: str, yes: bool) -> None:
 @click.option("--tenant", help="This tenant alone.")
 @guarded
 def memory_reindex(tenant: str | None) -> None:
-    """Makes the lists over a tenant anew from the files."""
+    """Makes the lists over a tenant anew from the files, and the vectors that are missing."""
     from gateway import memory_commands
 
     for line in in_loop(memory_commands.reindex(read_settings(), tenant, progress_bar)):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from memory.recall.terms import SHORT, Terms, groups, stem, thai
 
-_K1, _B = 1.2, 0.6
+_K1, _B = 0.9, 0.4
 _COMMON = 0.05  # of a large collection: a term in more of its texts than that tells nothing
 _LARGE = 1000
 _ECHO_FROM, _ECHO_TERMS, _ECHO, _ECHO_TO = 8, 10, 0.15, 300  # words that go with the best texts count a little too

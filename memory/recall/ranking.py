@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from memory.recall.entry import NONE, Entry, Hit, Many, anything
 from memory.recall.lexical import Lexical, Packed
+from memory.recall.speakers import Speakers
+from memory.recall.terms import asked as asked_terms
 from memory.recall.terms import asks, terms
 
 # See benchmarks/recall.py. Those of talks were set on five long conversations, each of which they help.
@@ -30,7 +32,7 @@ _BY_MEANING = 0.6  # of that: neighbours are alike in meaning anyway
 _ASKING = 0.8  # a question tells less than what was said of itself
 _SAME_TALK = timedelta(hours=1)
 _TALK, _OF_A_TALK = 0.6, 3  # what the best talk lifts its entries by, and how many of it tell how good it is
-_SPEAKER = 1.4  # who is named in the question said it
+_SPEAKER = 1.8  # who is named in the question said it
 _ALIKE = 1e-6
 HALF_LIFE = 90.0  # days
 _REBUILD = 0.3  # the share of removed entries from which the rest is taken over into a new one
@@ -65,7 +67,7 @@ class Ranking:
         self._before: dict[int, int] = {}
         self._talk: dict[int, int] = {}  # the first one of it, for what stands in a talk
         self._asking = set(given.asking)
-        self._speakers: dict[str, str] = {}
+        self._speakers = Speakers(())
         self._given: list[Entry] | None = None
         self._many = NONE
         self._of_many: dict[int, int] = {}  # their places by number
@@ -144,8 +146,8 @@ class Ranking:
         self._next, self._before, self._talk = {}, {}, {}
         chains: dict[str, list[tuple[datetime, str, int]]] = {}
         for one in given.values():
-            if one.at is not None:
-                chains.setdefault(one.kind, []).append((one.at, one.id, self._number[one.id]))
+            if one.at is not None:  # a talk as a whole is none of its lines
+                chains.setdefault(f"{one.kind} {bool(one.by)}", []).append((one.at, one.id, self._number[one.id]))
         for chain in chains.values():
             chain.sort()
             self._chain([at for at, _, _ in chain], [number for _, _, number in chain])
@@ -156,7 +158,7 @@ class Ranking:
             order = sorted(range(len(places)), key=lambda at: (whens[at], ids[places[at]]))
             whens, numbers = [whens[at] for at in order], [numbers[at] for at in order]
         self._chain(whens, numbers)
-        self._speakers = {word: one.by for one in given.values() if one.by for word in terms(one.by).words}
+        self._speakers = Speakers({one.by for one in given.values() if one.by})
 
     def _chain(self, times: Sequence[datetime], numbers: Sequence[int]) -> None:
         """Of one kind, in the order of their times."""
@@ -182,7 +184,7 @@ class Ranking:
         beside words, which weigh 1. `around` is for a model that will read what is found: what stands next to a good
         one is found too, and what has only something to do with the question; without it only what has its words, or
         surely means the same."""
-        asked = terms(question)
+        asked = asked_terms(question)
         enough = FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else WORD
         words, shares, worded = (
             self._lexical.scores(asked, echo=True)
@@ -192,8 +194,7 @@ class Ranking:
             )
         )
         found = {number: score for number, score in words.items() if shares[number] >= enough}
-        speakers = {self._speakers[word] for word in asked.words if word in self._speakers}
-        speaker = speakers.pop() if len(speakers) == 1 else ""
+        speaker = self._speakers.named(asked)
         if around:
             found = self._in_talks({number: words[number] for number in self._best(words)}, speaker)
         meant = self._meant(closeness, floor if around else floor + (1 - floor) * SURELY, around, speaker)

@@ -8,7 +8,7 @@ for ("#allergy") by `topics.yaml`. Case, width, digits, zero-width characters an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from zlib import crc32
@@ -33,6 +33,10 @@ _END = 300  # characters
 _ASKED = re.compile(r"\?[^\w?]*(?:\([^()]*\)\W*)?\Z")  # a remark in brackets may stand behind it
 _ASKED_IN_THAI = re.compile(
     r"(?:ไหม|หรือยัง|เหรอ|หรอ|(?:อะไร|ยังไง|เท่าไหร่|(?:ที่|ตรง|แบบ|วัน|อัน|ตัว|สี|ไซส์|รุ่น)ไหน|เมื่อไหร่|ใคร|ทำไม)(?:บ้าง|ดี)?|กี่[ก-๎]{1,8})\W*\Z"
+)
+# The same in Thai, of a question: whom it is about, and that something is asked.
+_IDLE_IN_THAI = re.compile(
+    r"ลูกค้า|ไหม|หรือยัง|เหรอ|หรอ|เท่าไหร่|กี่|อะไร|ยังไง|(?:ที่|ตรง|แบบ|ช่วง|แถว)?ไหน|แค่ไหน|เมื่อไหร่|ใคร|ทำไม|บ้าง"
 )
 _DOUBLED = re.compile(r"([b-df-hjkmnp-rtv-z])\1\Z")
 
@@ -65,6 +69,14 @@ def terms(text: str) -> Terms:
     return Terms((*(words or (() if runs else idle)), *topics(spelled)), tuple(runs), plain)
 
 
+@lru_cache(maxsize=1024)
+def asked(question: str) -> Terms:
+    """A question's terms, without what any Thai question has: its groups of letters stand anywhere."""
+    of = terms(question)
+    runs = [found for found in _RUNS.findall(_IDLE_IN_THAI.sub(" ", of.plain)) if thai(found)]
+    return replace(of, runs=tuple(runs)) if runs or of.words else of
+
+
 def asks(text: str) -> bool:
     """Whether it ends in a question."""
     return bool(_ASKED.search(text[-_END:]) or _ASKED_IN_THAI.search(terms(text).plain))
@@ -73,6 +85,11 @@ def asks(text: str) -> bool:
 def groups(run: str) -> list[str]:
     """The three-letter groups of a Thai run; a shorter run is its own."""
     return [run[at : at + 3] for at in range(len(run) - 2)] or [run]
+
+
+def idle(word: str) -> bool:
+    """Whether an English word says nothing of itself."""
+    return bool(_IDLE.match(word))
 
 
 def thai(word: str) -> bool:

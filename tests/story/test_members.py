@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import redis
 
 from gateway import assembly
+from gateway.assembly import utc_now
 from gateway.members import forget_member
 from tests.house import LLM_KEY, House, house, shop
 from tests.standins.model import Fault
 
+DAY = timedelta(days=1)
 ANN, GROUP, ROOM = "U" + "a" * 32, "C" + "c" * 32, "R" + "d" * 32
 EVERYBODY = {"debounce_ms": 0, "groups": "always", "rate_limit_per_minute": 0}
 
@@ -55,3 +58,19 @@ async def test_without_a_name_a_group_is_answered_all_the_same(tmp_path: Path, r
         called = f"member {ANN[-4:]}"
         assert home.line_shows(GROUP) == [f"asked: {called}: hello", f"asked: {called}: hello again"]
         assert len(home.line.calls_to("/member/")) == 1
+
+
+async def test_the_model_is_told_who_said_what_in_an_earlier_talk(tmp_path: Path, redis_url: str) -> None:
+    told = shop(behaviour=EVERYBODY, memory={"max_turns": 1})
+    async with house(tmp_path, redis_url, {"shop": told}, llm_key=LLM_KEY) as home:
+        home.llm.answers("ok")
+        home.line.profiles[ANN] = {"displayName": "นก"}
+        for text in ("ของเราขอต้มยำกุ้งไม่ใส่เห็ด", "พรุ่งนี้มากันหกคน", "hello"):
+            await says(home, text)
+        later = assembly.memory_of(home.settings, home.tenants, home.redis_url, clock=lambda: utc_now() + DAY)
+        assert await later.cleanup_expired_sessions() == 1
+        await later.close()
+        await says(home, "นกขอต้มยำแบบไหนนะ")
+        prompt = "\n".join(str(one["content"]) for one in home.llm.requests[-1]["messages"])
+        assert "<memories>" in prompt
+        assert " นก: ของเราขอต้มยำกุ้งไม่ใส่เห็ด" in prompt.partition("<memories>")[2].partition("</memories>")[0]

@@ -22,9 +22,9 @@ class Group:
         self.now += timedelta(milliseconds=5)
         return self.now
 
-    async def said(self, who: str | None, text: str) -> None:
+    async def said(self, who: str | None, text: str, name: str = "Somebody") -> None:
         role: Literal["user", "bot"] = "user" if who else "bot"
-        metadata = {"sender": who, "sender_name": "Somebody"} if who else {}
+        metadata = {"sender": who, "sender_name": name} if who else {}
         await self.manager.add_message_to_context(SHOP, GROUP, text, role, metadata)
 
     async def talks(self, thing: str) -> None:
@@ -71,6 +71,32 @@ async def test_a_forgotten_member_s_words_leave_the_group_and_others_stay(tmp_pa
     assert memory.episodes[0].output == "there is oolong"
     again = await group.manager.forget(SHOP, ANN)
     assert again["group_messages"] == 0
+
+
+async def test_what_a_member_said_in_an_earlier_talk_is_found_with_who_said_it(tmp_path: Path) -> None:
+    group = Group(tmp_path)
+    for who, name, text in (
+        (ANN, "Ann", "I bring the plates on Saturday"),
+        (BEE, "Bee", "I bring the drinks on Saturday"),
+        (None, "", "The terrace is yours on Saturday"),
+    ):
+        await group.said(who, text, name)
+    group.now += timedelta(hours=1)
+    await group.manager.cleanup_expired_sessions()
+
+    async def found(question: str) -> list[str]:
+        seen = await group.manager.knowledge.seen_by(SHOP, GROUP)
+        hits = await group.manager.knowledge.found(SHOP, GROUP, seen, question, group.now, around=True)
+        return [hit.text for hit in hits]
+
+    anns, bees = "2026-03-02 Ann: I bring the plates on Saturday", "2026-03-02 Bee: I bring the drinks on Saturday"
+    assert (await found("what does Bee bring on Saturday?"))[0] == bees
+    assert (await found("what does Ann bring on Saturday?"))[0] == anns
+    (whole,) = await group.manager.search(SHOP, GROUP, "terrace")
+    assert whole.kind == "episode"
+    await group.manager.forget(SHOP, ANN)
+    assert anns not in await found("what does Ann bring on Saturday?")
+    assert bees in await found("what does Ann bring on Saturday?")
 
 
 def test_the_answer_to_a_member_is_the_next_thing_that_the_bot_said() -> None:

@@ -17,7 +17,8 @@ from memory.recall import lexical
 from memory.recall.entry import Entry, Hit
 from memory.recall.finder import Finder
 from memory.recall.ranking import Ranking
-from memory.recall.terms import asks, terms
+from memory.recall.speakers import Speakers
+from memory.recall.terms import asked, asks, terms
 from processors.llm import LLMUnavailable
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -145,6 +146,26 @@ def test_who_is_named_in_the_question_goes_before_others() -> None:
     assert [hit.id for hit in Ranking(talk).find("When did Ben go to Rome?", 2, around=True)] == ["2", "1"]
 
 
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("When did Ben go to Rome?", "Ben"),
+        ("what did Ann and Ben say", ""),
+        ("what did Smith order", ""),
+        ("นกสั่งอะไร", "พี่นก"),
+        ("อาหารของนกล่ะ", "พี่นก"),
+        ("คุณเอจ่ายหรือยัง", "เอ"),
+        ("ฝากถามน้องมะลิวัลย์หน่อย", "มะลิวัลย์ ใจดี"),
+        ("เอาอะไรดี", ""),
+        ("ซื้อนกมากี่ตัว", ""),
+        ("โต๊ะไหน", ""),
+    ],
+)
+def test_a_question_names_who_spoke(question: str, named: str) -> None:
+    names = ["Ann Smith", "Ben", "Joe Smith", "พี่นก", "เอ", "มะลิวัลย์ ใจดี"]
+    assert Speakers(names).named(terms(question)) == named
+
+
 def test_a_ranking_follows_what_is_added_changed_and_removed() -> None:
     ranking = Ranking(entries("likes tea", "likes coffee"))
     changed = Entry("likes coffee", "fact", "now cocoa", "likes cocoa")
@@ -156,6 +177,19 @@ def test_a_ranking_follows_what_is_added_changed_and_removed() -> None:
     for number in range(50):  # most of it is gone by then, and taken over anew
         ranking.update(entries(f"thing {number}"))
     assert [hit.text for hit in ranking.find("thing 49", 1)] == ["thing 49"]
+
+
+@pytest.mark.parametrize(
+    ("question", "runs"),
+    [
+        ("ลูกค้าชอบกินอะไรบ้าง", ("ชอบกิน",)),
+        ("ทำงานแถวไหนคะ", ("ทำงาน",)),
+        ("อะไร", ("อะไร",)),
+        ("size ไหน", ()),
+    ],
+)
+def test_what_any_question_has_is_not_looked_for(question: str, runs: tuple[str, ...]) -> None:
+    assert asked(question).runs == runs
 
 
 def test_topics_hide_inside_longer_words() -> None:

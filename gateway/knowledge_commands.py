@@ -11,10 +11,10 @@ from gateway.assembly import vault_of
 from gateway.cli.common import Failed
 from gateway.memory_commands import manager_of
 from gateway.per_tenant import PerTenant
-from gateway.responder import SURE_PASSAGE, Responder
+from gateway.responder import Responder
 from gateway.texts import Tongue
 from memory.keys import check_tenant
-from memory.library.library import FileState, Library
+from memory.library.library import FileState, Library, sure
 from memory.unanswered import UnansweredQuestions
 from processors.event_processor import EventProcessor
 from processors.language import answer_language
@@ -77,11 +77,11 @@ def _answers(shop: Tenant, responder: Responder, question: str) -> list[str]:
 
 async def _passages(library: Library, shop: Tenant, question: str, language: Tongue) -> list[str]:
     found = await library.find(shop.id, question, 5)
-    out = []
+    out, told = [], sure(found)
     for one in found:
-        sure = ", sure" if one.score >= SURE_PASSAGE and one is found[0] else ""
+        mark = ", sure" if one is told else ""
         words = " ".join(one.passage.text.split())
-        out.append(f"{one.score:.2f}  {one.file}{sure}  {sources.label(one, language)}: {words[:160]}")
+        out.append(f"{one.score:.2f}  {one.file}{mark}  {sources.label(one, language)}: {words[:160]}")
     return out or ["nothing in the files fits"]
 
 

@@ -32,7 +32,7 @@ from gateway.standalone import Standalone, size_of
 from gateway.texts import Tongue, fresh, text, wordings
 from gateway.tools import CUT, Toolbox, converse
 from memory.budget import budget
-from memory.library.library import Found, Library
+from memory.library.library import Found, Library, sure
 from processors.event_processor import EventProcessor
 from processors.faq import LIKELY, FaqIndex, Match
 from processors.language import detect
@@ -44,7 +44,6 @@ from processors.tokens import counter
 log = logging.getLogger(__name__)
 
 SAME = 0.9  # a score from which the customer asked in the shop's own words
-SURE_PASSAGE = 0.5  # a score from which a passage is told as it stands, without a model; set with benchmarks/faq.py
 OWN_CASE, UNKNOWN = "own_case", "unknown"  # why staff are asked: they alone can look it up; it is written nowhere
 _PASSAGES = 4  # of the shop's files in one prompt
 _ASKING = (EventType.INQUIRY, EventType.SUPPORT)
@@ -207,7 +206,7 @@ class Responder:
             return own
         faq = self._faq.of(tenant)
         words = " ".join(message.text for message in question.messages).strip()
-        question = replace(question, files=await self.files(tenant, question.standalone or words))
+        question = replace(question, files=await self.files(tenant, question.standalone or words, words))
         access = access_of(tenant, question.agent)
         if access.api_key and not question.hurried:
             try:
@@ -221,15 +220,17 @@ class Responder:
         if question.standalone and (meant := self._meant(question, event, faq)):
             return meant
         asks = event.event_type in _ASKING and not _OWN.search(normalise(words))
-        if asks and question.files and question.files[0].score >= SURE_PASSAGE:
-            return Answer(sources.quoted(question.files[0], question.language), by_shop=True)
+        if asks and (passage := sure(question.files)):
+            return Answer(sources.quoted(passage, question.language), by_shop=True)
         if match is not None and match.certainty >= LIKELY:
             return _likely(tenant.faq[match.index], question.language)
         return self._by_rules(question, event, faq, words)
 
-    async def files(self, tenant: Tenant, words: str) -> Sequence[Found]:
-        """The passages of the shop's files that may answer."""
-        return await self._library.find(tenant.id, words, _PASSAGES) if self._library is not None and words else ()
+    async def files(self, tenant: Tenant, words: str, said: str = "") -> Sequence[Found]:
+        """The passages of the shop's files that may answer; `said`: see `Library.find`."""
+        if self._library is None or not words:
+            return ()
+        return await self._library.find(tenant.id, words, _PASSAGES, said=said)
 
     def _meant(self, question: Question, event: MemoryEvent, faq: FaqIndex) -> Answer | None:
         """The shop's answer to what a follow-up means, if it is sure and not what was just said."""

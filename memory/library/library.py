@@ -15,6 +15,7 @@ from config.vault import PLAIN, Vault
 from memory import keys
 from memory.file_locks import exclusive
 from memory.library.passage_file import PassageFile, Shelved, Stamp, stamps
+from memory.library.sureness import told_of
 from memory.recall.entry import Entry
 from memory.recall.finder import Finder
 from processors.documents.parts import DocumentError, Passage
@@ -27,6 +28,7 @@ OWNER = "\0knowledge"  # whose vectors those of passages are: nobody's
 LOOK_EVERY = 2.0  # seconds
 SETTLED = 1.0  # seconds without a change after which a file is whole
 MOST_FILES, MOST_PASSAGES = 1_000, 30_000  # of a tenant
+SURE = 0.8  # a score from which a passage is told as it stands, without a model; set with benchmarks/faq.py
 _PATIENCE = 1.5  # seconds that the first question of a process waits for files to be read
 _UNREADABLE = "can't be opened"  # tried again: nothing of the file tells when that changes
 _TRUST = 0.9  # weight beside what is known of the person
@@ -45,11 +47,17 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A passage that fits. `score` 0.0-1.0: the share of the question that stands in it, or how alike they are."""
+    """A passage that fits. `score` 0.0-1.0: how much of what is asked it tells."""
 
     passage: Passage
     file: str
     score: float
+
+
+def sure(found: Sequence[Found], least: float = SURE) -> Found | None:
+    """The one that surely answers, the first of those that tell most."""
+    best = max(found, key=lambda one: one.score, default=None)
+    return best if best is not None and best.score >= least else None
 
 
 @dataclass
@@ -89,13 +97,18 @@ class Library:
         """What can be found: the files' passages and the canned answers."""
         return [*(await self._shelf(tenant)).entries, *self._listed(tenant)]
 
-    async def find(self, tenant: str, question: str, limit: int = 4) -> list[Found]:
-        """The passages that fit, best first; also what is only about the same, for a model that reads it."""
+    async def find(self, tenant: str, question: str, limit: int = 4, *, said: str = "") -> list[Found]:
+        """The passages that fit, best first; also what is only about the same, for a model that reads it. `said`: how
+        the customer put it, where `question` is what that means: "and the mocha?" leaves out what the latte was for."""
         shelf = await self._shelf(tenant)
         if not shelf.entries:
             return []
         hits = await self._finder.find(tenant, OWNER, shelf.entries, question, limit, view="passages", around=True)
-        return [Found(shelf.passages[hit.id][1], shelf.passages[hit.id][0], hit.score) for hit in hits]
+        found = [shelf.passages[hit.id] for hit in hits]
+        return [
+            Found(passage, file, max(told_of(one, _words(passage)) for one in {question, said}))
+            for file, passage in found
+        ]
 
     async def files(self, tenant: str) -> list[FileState]:
         shelf = await self._shelf(tenant)
@@ -266,6 +279,10 @@ def _young(stamp: Stamp) -> bool:
 
 
 def _entry(file: str, passage: Passage) -> Entry:
-    found_by = f"{passage.title} {passage.heading} {passage.text}"
+    found_by = _words(passage)
     digest = blake2b(f"{file}\0{passage.page}\0{found_by}".encode("utf-8", "surrogatepass"), digest_size=10)
     return Entry(f"k_{digest.hexdigest()}", "knowledge", passage.text, found_by, _TRUST, owner=OWNER)
+
+
+def _words(passage: Passage) -> str:
+    return f"{passage.title} {passage.heading} {passage.text}"

@@ -11,7 +11,8 @@ import pytest
 
 from memory import MemoryConfig, MemoryManager
 from memory.library import library as shelves
-from memory.library.library import FileState, Library
+from memory.library.library import FileState, Library, sure
+from memory.library.sureness import told_of
 from memory.recall.finder import Finder
 
 OLD = 1_700_000_000
@@ -154,3 +155,39 @@ async def test_the_one_search_finds_files_beside_what_is_known_of_the_person(tmp
         assert told == "We roast on Tuesdays"
     finally:
         await manager.close()
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "score"),
+    [
+        ("how much is the yirgacheffe?", "item: Yirgacheffe drip · price: 140 baht", 1.0),
+        ("how much is the yirgacheffe?", "Yirgacheffe is floral", 0.0),
+        ("how much is the matcha?", "item: Latte · price: 75 baht", 0.0),
+        ("บราวนี่มีถั่วไหมคะ", "item: บราวนี่ · price: 55 บาท · note: มีถั่ววอลนัท", 1.0),
+        ("บราวนี่ส่งฟรี", "item: บราวนี่ · price: 55 บาท", 7 / 13),
+        ("ใช้เวลากี่วัน", "ส่งถึงภายใน 3 วัน", 0.0),
+        ("ร้านอยู่ที่ไหน", "อยู่ติดสถานี", 1.0),
+        ("is it?", "it is", 0.0),
+        ("", "anything", 0.0),
+    ],
+)
+def test_how_much_of_what_is_asked_a_passage_tells(question: str, passage: str, score: float) -> None:
+    assert told_of(question, passage) == pytest.approx(score)
+
+
+async def test_how_sure_a_passage_is_depends_on_no_other(tmp_path: Path, library: Library) -> None:
+    few, many = "item,price\nYirgacheffe,140 baht\n", "".join(f"Cake {n},{n} baht\n" for n in range(1, 300))
+    for age, text in enumerate((few, few + many)):
+        write(tmp_path, "prices.csv", text, age=age)
+        told = sure(await library.find("shop", "how much is the yirgacheffe?"))
+        assert told is not None
+        assert (told.passage.text, told.score) == ("item: Yirgacheffe · price: 140 baht", 1.0)
+        assert sure(await library.find("shop", "how much is the mocha?")) is None
+
+
+async def test_a_follow_up_is_sure_by_its_own_words_too(tmp_path: Path, library: Library) -> None:
+    write(tmp_path, "prices.csv", "item,price\nLatte,75 baht\nMocha,80 baht\n")
+    told = sure(await library.find("shop", "latte mocha", said="and the mocha?"))
+    assert told is not None
+    assert told.passage.text == "item: Mocha · price: 80 baht"
+    assert sure(await library.find("shop", "latte oat milk", said="and with oat milk?")) is None

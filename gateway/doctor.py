@@ -24,6 +24,7 @@ from gateway.errors import ChannelBroken, SendFault
 from gateway.ledger import Ledger
 from gateway.processes import use_redis
 from memory.errors import LongTermUnavailable
+from memory.redis_client import tls_trouble
 
 TIMEOUT = aiohttp.ClientTimeout(total=10, connect=5)
 
@@ -58,7 +59,9 @@ async def _redis(settings: Settings) -> Finding:
         try:
             told, wrong = await topology(settings, client)
         except (RedisError, OSError) as error:
-            return Finding(False, f"{kind} does not answer ({type(error).__name__})", "start it, or correct REDIS_URL")
+            asked = ": it has to speak TLS, as rediss asks for" if url.startswith("rediss") else ""
+            remedy = tls_trouble(error) or f"start it, or correct REDIS_URL{asked}"
+            return Finding(False, f"{kind} does not answer ({type(error).__name__})", remedy)
         finally:
             await client.aclose()
     if wrong:

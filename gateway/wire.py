@@ -40,6 +40,7 @@ class Wire:
         self._asked: Counter[str] = Counter()  # subscriptions under way
         self._joined: dict[str, asyncio.Event] = {}
         self._behind: set[Listener] = set()  # who may miss something until their channel is joined again
+        self._greeted = False  # whether this connection's channel was joined
         self._reading: asyncio.Task[None] | None = None
 
     async def join(self, channel: str, listener: Listener) -> None:
@@ -87,7 +88,7 @@ class Wire:
                 await self._redis.initialize()  # a cluster's client knows its nodes only then
                 pubsub = self._redis.pubsub()
                 first = set(self._channels)
-                self._asked = Counter(dict.fromkeys(first, 1))
+                self._asked, self._greeted = Counter(dict.fromkeys(first, 1)), False
                 await pubsub.subscribe(_HELLO, *first)
                 # Only now: of two that subscribe before it is connected each takes a connection, and one is never read.
                 self._pubsub = pubsub
@@ -123,6 +124,11 @@ class Wire:
         if message["type"] == "message":
             for listener in list(self._channels.get(channel, ())):
                 listener.hear(message["data"])
+            return
+        if channel == _HELLO:
+            if self._greeted:  # the library connected anew by itself, and joins them all again
+                self._behind.update(one for listeners in self._channels.values() for one in listeners)
+            self._greeted = True
             return
         # Whoever left and came back in between has an older subscription's answer before its own.
         self._asked[channel] -= 1

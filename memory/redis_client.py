@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -352,4 +353,21 @@ def sessions_errors() -> Iterator[None]:
     try:
         yield
     except (RedisError, OSError) as error:
-        raise SessionsUnavailable(f"short-term memory can't be reached: {type(error).__name__}: {error}") from error
+        said = tls_trouble(error) or f"{type(error).__name__}: {error}"
+        raise SessionsUnavailable(f"short-term memory can't be reached: {said}") from error
+
+
+def tls_trouble(error: BaseException | None) -> str | None:
+    """What is wrong with the encrypted connection, and how to mend it; None: something else is."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            told = error.verify_message
+            if "mismatch" in told:
+                return f"{told}: write the host into REDIS_URL as its certificate names it"
+            return (
+                f"its certificate is not trusted ({told}): name who signed it, rediss://…?ssl_ca_certs=/path/to/ca.pem"
+            )
+        if isinstance(error, ssl.SSLError):
+            return f"no TLS is spoken there ({error.reason}): write redis:// in REDIS_URL, or the port that speaks it"
+        error = error.__cause__ or error.__context__
+    return None

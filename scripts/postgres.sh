@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# A PostgreSQL of its own for tests and trials: scripts/postgres.sh FOLDER
+# A PostgreSQL of its own for tests and trials: scripts/postgres.sh FOLDER [OPTION…]
 # Its data and its unix socket lie in FOLDER, it listens on no network, and it runs until this process is ended (SIGINT:
 # at once and in order). PostgreSQL refuses to run as root: then it runs as `postgres`, or as `nobody`.
+# Options are those of postgres itself, and win over the ones below.
 #   scripts/postgres.sh /tmp/trial &    then    LONGTERM_URL='postgresql://postgres@/postgres?host=/tmp/trial'
 set -eu
-[ $# = 1 ] || { echo "usage: scripts/postgres.sh FOLDER" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: scripts/postgres.sh FOLDER [OPTION…]" >&2; exit 2; }
 
 bin=${POSTGRES_BIN:-}
 for place in /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /opt/homebrew/opt/postgresql*/bin; do
@@ -15,6 +16,7 @@ done
 
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
+shift
 as=()
 if [ "$(id -u)" = 0 ]; then
     user=postgres
@@ -27,4 +29,4 @@ cd "$folder"
     --locale=C.UTF-8 --no-sync --no-instructions >initdb.log 2>&1 || { cat initdb.log >&2; exit 1; }
 # What a crash of the machine would cost does not matter here.
 exec "${as[@]}" "$bin/postgres" -D data -c unix_socket_directories="$folder" -c listen_addresses= -c fsync=off \
-    -c full_page_writes=off -c synchronous_commit=off -c shared_buffers=32MB -c max_connections=100
+    -c full_page_writes=off -c synchronous_commit=off -c shared_buffers=32MB -c max_connections=100 "$@"

@@ -47,14 +47,16 @@ def place() -> Iterator[Path]:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(["bash", SCRIPT, folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def started(folder: Path, port: int = 5432, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+    options = [one for name, value in settings.items() for one in ("-c", f"{name}={value}")]
+    command = ["bash", SCRIPT, folder, "-c", f"port={port}", *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 60
         while True:
             assert process.poll() is None, "PostgreSQL ended at its start"
             try:
-                psycopg.connect(url_of(folder)).close()
+                psycopg.connect(f"{url_of(folder)}&port={port}").close()
                 break
             except psycopg.OperationalError:
                 assert time.monotonic() < deadline, "PostgreSQL was not ready within a minute"

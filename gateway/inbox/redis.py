@@ -35,7 +35,7 @@ from gateway.inbox.base import (
 from gateway.inbox.together import Together
 from gateway.messages import InboundMessage, decode, encode
 from gateway.pacing import Limit
-from memory.redis_client import run_copied, woken
+from memory.redis_client import run_copied, tls_trouble, woken
 from memory.short_term import lua
 
 log = logging.getLogger(__name__)
@@ -259,7 +259,8 @@ def mapped(sent: bool = False) -> Iterator[None]:
         yield
     except (RedisConnectionError, RedisTimeoutError, TimeoutError, OSError) as error:
         doubtful = sent or not _refused(error)
-        raise InboxUnavailable(f"Redis can't be reached: {type(error).__name__}", ambiguous=doubtful) from error
+        said = tls_trouble(error) or type(error).__name__
+        raise InboxUnavailable(f"Redis can't be reached: {said}", ambiguous=doubtful) from error
     except RedisError as error:
         raise InboxUnavailable(f"Redis refused: {error}") from error
 

@@ -26,6 +26,13 @@ _PATIENCE = 5.0  # seconds for a connection
 _GLANCE = 0.5  # seconds for a connection while it is away
 _IDLE = 1.0  # seconds without a transaction after which a connection is tried before it is used
 _READING: LiteralString = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_TRUST = "name who signed it, sslrootcert=/path/to/ca.pem in LONGTERM_URL, or encrypt only: sslmode=require"
+_TLS = {  # libpq's words
+    "certificate verify failed": f"has a certificate that is not trusted: {_TRUST}",
+    "root certificate file": f"has a certificate, and nothing says whom to trust: {_TRUST}",
+    "does not match host name": "has a certificate of another name: write its host into LONGTERM_URL as that names it",
+    "does not support SSL": "speaks no TLS: switch it on there (`ssl = on`), or leave sslmode out of LONGTERM_URL",
+}
 _AWAY_FOR = 1.0  # seconds that nobody asks again once it was found away
 
 
@@ -60,6 +67,8 @@ class Database:
 
     async def examine(self) -> str | None:
         """What is wrong with what is there, and how to mend it; None: nothing. Raises LongTermUnavailable."""
+        if (trouble := await self._tls_trouble()) is not None:
+            return trouble
         async with self.all_tenants() as db:
             found = await db.execute("SELECT to_regclass('chat_chat.migrations') IS NOT NULL")
             if await found.fetchone() != (True,):
@@ -81,6 +90,15 @@ class Database:
             await pool.close()
 
     # -- steps -------------------------------------------------------------------------------------------------------
+
+    async def _tls_trouble(self) -> str | None:
+        """By a connection of its own: the pool's tell nobody why there are none."""
+        try:
+            connection = await AsyncConnection.connect(self.url, connect_timeout=5)
+        except psycopg.OperationalError as error:
+            return next((remedy for said, remedy in _TLS.items() if said in str(error)), None)
+        await connection.close()
+        return None
 
     @asynccontextmanager
     async def _transaction(self, tenant: str, begin: LiteralString) -> AsyncIterator[Connection]:

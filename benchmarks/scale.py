@@ -3,7 +3,8 @@
     workers    messages a second and the 99th percentile with 1, 2 and 4 workers, the model taking 300 ms
     sessions   10 000, 100 000 and 1 000 000 sessions in Redis: bytes each, time to claim and to load one
     people     100, 10 000 and 100 000 people of one tenant, in files and (with --url) in PostgreSQL: save an event,
-               load somebody, a page of a list, its search, clean-up of the one event in a hundred that has expired
+               load somebody, a page of a list, its search, clean-up of the one event in a hundred that has expired,
+               and of nothing; the files lie in --folder (in /dev/shm a slow disk does not count)
 
 Sizes by options. The last column is the largest size's over the smallest one's, which should be below 1.5. Linux only.
 """
@@ -14,6 +15,7 @@ import argparse
 import asyncio
 import os
 import random
+import shutil
 import statistics
 import tempfile
 import time
@@ -30,7 +32,7 @@ from benchmarks import shop_talk
 from benchmarks.house import full_session, open_house, seed
 from benchmarks.load import Door, answered, answered_at
 from benchmarks.processes import in_order, resident_mb
-from benchmarks.tenant_lists import NOW, TENANT, write
+from benchmarks.tenant_lists import NOW, TENANT, customer, write
 from gateway.inbox.base import Policy
 from gateway.inbox.redis import RedisInbox
 from gateway.messages import InboundMessage
@@ -103,11 +105,11 @@ def show(sizes: Sequence[int], rows: Rows) -> None:
 # -- workers -----------------------------------------------------------------------------------------------------------
 
 
-async def workers(sizes: Sequence[int], seconds: float) -> None:
-    rows: Rows = {
-        name: []
-        for name in ("messages a second", "p50 ms, as many as can be", "p99 ms", "p99 ms at half that rate", "MB each")
-    }
+async def workers(sizes: Sequence[int], seconds: float, rate: float | None) -> None:
+    """`rate`: messages a second at which it is measured too; half of what that many workers can do by default."""
+    held = f"{rate:g} a second" if rate else "half that rate"
+    names = ("messages a second", "p50 ms, as many as can be", "p99 ms", f"p50 ms at {held}", f"p99 ms at {held}")
+    rows: Rows = {name: [] for name in (*names, "CPU ms of workers a message", "MB each")}
     for number in sizes:
         async with AsyncExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chat-chat-benchmark-")))
@@ -120,12 +122,16 @@ async def workers(sizes: Sequence[int], seconds: float) -> None:
             await house.warm(door)
             await house.quiet()
             most = await answered(house.standin, door, seconds, full=True, at_once=IN_FLIGHT * number)
-            half = await answered_at(house.standin, door, max(1.0, most.rate / 2), seconds, full=True)
+            began = _cpu(one.pid for one in crew)
+            half = await answered_at(house.standin, door, rate or max(1.0, most.rate / 2), seconds, full=True)
+            worked = _cpu(one.pid for one in crew) - began
             found = (
                 most.rate,
                 most.at(0.5),
                 most.at(0.99),
+                half.at(0.5),
                 half.at(0.99),
+                worked * 1e3 / max(half.sent, 1),
                 sum(resident_mb(p.pid) for p in crew) / number,
             )
             for values, value in zip(rows.values(), found, strict=True):
@@ -238,24 +244,25 @@ def message_of(ref: ConversationRef, name: str) -> InboundMessage:
 # -- people ------------------------------------------------------------------------------------------------------------
 
 EVENTS, FACTS = 5, 3
-_SOME = 100  # people that are written one by one; in a database the others are their copies
+_SOME = 100  # people that are made one by one; the others are their copies
 _COPIES = """
 INSERT INTO chat_chat.{table} ({columns}) SELECT {values} FROM chat_chat.{table} CROSS JOIN
     generate_series(%s::bigint, %s::bigint) AS n WHERE user_id = 'line:U' || lpad(to_hex((n %% {some})::int), 32, '0')
 """
 
 
-async def people(sizes: Sequence[int], url: str | None, no_files: bool) -> None:
-    with tempfile.TemporaryDirectory(prefix="chat-chat-benchmark-") as folder:
+async def people(sizes: Sequence[int], url: str | None, no_files: bool, within: Path | None) -> None:
+    with tempfile.TemporaryDirectory(prefix="chat-chat-benchmark-", dir=within) as folder:
         files: Rows = {}
         for size in () if no_files else sizes:
             base = Path(folder) / str(size) / "longterm"
-            await asyncio.to_thread(write, base, size, EVENTS, FACTS)
+            await asyncio.to_thread(in_files, base, size)
             await measured(
                 MemoryConfig(lm_base_path=base), JsonFiles(base, clock=_now, cache_entries=0), size, Cost(files), files
             )
+            shutil.rmtree(base.parent)
         if files:
-            print("files")
+            print(f"files, in {Path(folder).parent}")
             show(sizes, files)
         if not url:
             return
@@ -269,6 +276,17 @@ async def people(sizes: Sequence[int], url: str | None, no_files: bool) -> None:
             await measured(config, store, size, Cost(rows, partial(_backends, url)), rows)
         print("PostgreSQL")
         show(sizes, rows)
+
+
+def in_files(base: Path, size: int) -> None:
+    some = min(_SOME, size)
+    write(base, some, EVENTS, FACTS)
+    made = [(customer(number).user, keys.longterm_file(base, *customer(number)[:2])) for number in range(some)]
+    known = [(user.encode(), path.read_bytes()) for user, path in made]
+    for number in range(some, size):
+        (user, raw), new = known[number % some], customer(number).user
+        raw = raw.replace(user, new.encode()).replace(b'"Customer %d"' % (number % some), b'"Customer %d"' % number)
+        keys.longterm_file(base, TENANT, new).write_bytes(raw)
 
 
 def _now() -> datetime:
@@ -290,9 +308,10 @@ async def measured(config: MemoryConfig, store: LongTerm, size: int, cost: Cost,
     manager = MemoryManager(config, clock=_now)
     luck = random.Random(2)
     somebody = [f"line:U{luck.randrange(size):032x}" for _ in range(PEOPLE_ROUNDS)]
+    began = cost.worked()
     await manager.refresh_lists(TENANT)
-    worked = await searched(manager, cost)
-    rows.setdefault("made for the first search, CPU ms a person", []).append(worked * 1e3 / size)
+    await searched(manager)
+    rows.setdefault("taken into the lists, CPU ms each", []).append((cost.worked() - began) * 1e3 / size)
 
     async def load(number: int) -> None:
         await store.load(TENANT, somebody[number])
@@ -315,21 +334,30 @@ async def measured(config: MemoryConfig, store: LongTerm, size: int, cost: Cost,
     after = None
     await cost.of("the first page, with its total", page, 20)
     await cost.of("a list's search", found, 20)
-    begin = time.process_time()
-    removed = await store.expire(TENANT, later)
+
+    async def nothing_due(_: int) -> None:
+        await manager.refresh_lists(TENANT)
+        assert await manager.longterm.expire(TENANT, NOW) == await manager.prune_all(TENANT) == 0
+
+    await cost.of("clean-up with nothing due", nothing_due, 20)
+    begin = cost.worked()
+    removed = await manager.longterm.expire(TENANT, later)
     rows.setdefault("expired events", []).append(removed)
-    rows.setdefault("clean-up, own CPU ms each", []).append((time.process_time() - begin) * 1e3 / max(removed, 1))
+    rows.setdefault("clean-up, CPU ms each", []).append((cost.worked() - begin) * 1e3 / max(removed, 1))
+    await manager.catalog.refresh(TENANT)
+    begin = cost.worked()
+    await manager.catalog.refresh(TENANT)
+    rows.setdefault("everybody compared, CPU ms", []).append((cost.worked() - begin) * 1e3)
     await store.close()
     await manager.close()
 
 
-async def searched(manager: MemoryManager, cost: Cost) -> float:
-    """Returns when the lists can be searched: CPU seconds that it took."""
-    began = cost.worked()
+async def searched(manager: MemoryManager) -> None:
+    """Returns when the lists can be searched."""
     while True:
         try:
             await manager.catalog.page(TENANT, "users", Wanted(q="somebody"))
-            return cost.worked() - began
+            return
         except CatalogUnavailable:
             continue
 
@@ -371,11 +399,11 @@ async def run(given: argparse.Namespace) -> None:
     for part in given.parts or PARTS:
         print(f"\n{part}")
         if part == "workers":
-            await workers(given.workers, given.seconds)
+            await workers(given.workers, given.seconds, given.rate)
         elif part == "sessions":
             await sessions(given.sessions)
         else:
-            await people(given.people, given.url, given.no_files)
+            await people(given.people, given.url, given.no_files, given.folder)
 
 
 def main() -> None:
@@ -383,9 +411,11 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; all where none is named")
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4])
     parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement with workers")
+    parser.add_argument("--rate", type=float, help="messages a second that workers are also measured at")
     parser.add_argument("--sessions", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--people", nargs="+", type=int, default=[100, 10_000, 100_000])
     parser.add_argument("--no-files", action="store_true", help="`people` in the database alone")
+    parser.add_argument("--folder", type=Path, help="where the files of `people` lie, e.g. /dev/shm")
     parser.add_argument("--url", help="a PostgreSQL database for `people`; what is in it is removed")
     in_order(run(parser.parse_args()))
 

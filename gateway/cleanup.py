@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 
 from redis.asyncio import Redis
 from redis.asyncio.lock import Lock
@@ -28,6 +30,8 @@ log = logging.getLogger(__name__)
 LOCK = keys.shared("lock", "cleanup")
 LISTED_EVERY = timedelta(minutes=10)  # what was changed by hand is looked for: one look at each file
 LOCK_FOR = 300.0  # seconds until another one may begin after a crash
+SHARE = 100  # what looks at everybody's files takes at most one part in so many of the time, however many they are
+CHEAP = 1.0  # seconds; what takes less is done each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,9 @@ class Cleanup:
         self._forgotten = forgotten
         self._audit = audit
         self._clock = clock
-        self._pruned: dict[str, date] = {}  # it looks at everybody: once a day is enough
+        self._pruned: dict[str, date] = {}  # days are what it counts in: once each is enough
         self._listed: dict[str, datetime] = {}
+        self._again: dict[tuple[str, str], float] = {}  # when what took long may be done again
 
     async def _list_anew(self, shop: str, now: datetime) -> None:
         """The lists over a tenant show what was changed by hand, and lose what is gone."""
@@ -107,6 +112,16 @@ class Cleanup:
             await self._manager.refresh_lists(shop)
         except MemoryFault as error:
             log.error("the lists over a tenant wait: %s", error)
+
+    async def _in_its_time(self, name: str, shop: str, work: Callable[[], Awaitable[int]]) -> int:
+        """Where long-term memory is in files, retention looks through all folders of a tenant."""
+        began = time.monotonic()
+        if began < self._again.get((name, shop), began):
+            return 0
+        removed = await work()
+        took = time.monotonic() - began
+        self._again[name, shop] = began + (SHARE * took if took > CHEAP else 0.0)
+        return removed
 
     async def run(self, tenant: str | None = None, *, dry_run: bool = False) -> Report:
         if dry_run:
@@ -124,11 +139,12 @@ class Cleanup:
             for shop, days in (await self._kept_for(now)).items():
                 if tenant not in (None, shop):
                     continue
-                said += await self._manager.prune_transcripts(shop, days)
+                said += await self._in_its_time("said", shop, partial(self._manager.prune_transcripts, shop, days))
                 try:
-                    media += await self._manager.prune_media(shop, days)
+                    media += await self._in_its_time("media", shop, partial(self._manager.prune_media, shop, days))
                 except MemoryFault as error:
                     log.error("retention of media waits: %s", error)
+                await self._list_anew(shop, now)  # first: it finds whoever nobody told of
                 if self._pruned.get(shop) != now.date():
                     try:
                         aged += await self._manager.longterm.expire(shop, now)
@@ -137,7 +153,6 @@ class Cleanup:
                         self._pruned[shop] = now.date()
                     except MemoryFault as error:
                         log.error("retention of long-term memory waits: %s", error)
-                await self._list_anew(shop, now)
             for name in sorted(await self._letters.tenants()):  # also of tenants that are gone
                 if tenant in (None, name):
                     dead += await self._letters.trim(name, now)

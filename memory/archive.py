@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -20,6 +21,8 @@ from processors.models import iso
 
 KEPT_DAYS = 30
 
+log = logging.getLogger(__name__)
+
 
 class Archive:
     """`<base>/<tenant>/<user>.jsonl`. Raises LongTermUnavailable where it can't be written or read."""
@@ -31,15 +34,16 @@ class Archive:
     async def add(self, tenant: str, user: str, facts: Sequence[Fact], now: datetime) -> None:
         """On disk when it returns."""
         if facts:
-            await asyncio.to_thread(self._change, tenant, user, facts, now)
+            await asyncio.to_thread(self._change, tenant, self._path(tenant, user), facts, now)
 
     async def remove(self, tenant: str, user: str, fact_ids: Collection[str]) -> int:
         """How many records were removed."""
         return await asyncio.to_thread(self._remove, tenant, user, fact_ids)
 
-    async def expire(self, tenant: str, user: str, now: datetime) -> None:
-        """Drops what has lain here for longer than 30 days."""
-        await asyncio.to_thread(self._change, tenant, user, (), now)
+    async def expire(self, tenant: str, now: datetime) -> None:
+        """Drops what has lain here for longer than 30 days, whoever it is of. Whose file can't be written now waits for
+        the next time."""
+        await asyncio.to_thread(self._expire, tenant, now)
 
     async def load(self, tenant: str, user: str) -> list[Fact]:
         return await asyncio.to_thread(self._load, tenant, user)
@@ -51,10 +55,16 @@ class Archive:
     def _path(self, tenant: str, user: str) -> Path:
         return keys.archive_file(self._base, tenant, user)
 
-    def _change(self, tenant: str, user: str, facts: Sequence[Fact], now: datetime) -> None:
-        path = self._path(tenant, user)
-        if not facts and not path.exists():
-            return
+    def _expire(self, tenant: str, now: datetime) -> None:
+        """What is here was pruned within these days: far less than what is known."""
+        folder = self._path(tenant, "any").parent
+        for path in sorted(folder.glob("*.jsonl")) if folder.is_dir() else ():
+            try:
+                self._change(tenant, path, (), now)
+            except LongTermUnavailable as error:
+                log.error("%s", error)
+
+    def _change(self, tenant: str, path: Path, facts: Sequence[Fact], now: datetime) -> None:
         try:
             with file_locks.exclusive(path.parent, path.name):
                 known = _lines(path, self._vault.of(tenant))

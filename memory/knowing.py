@@ -217,15 +217,16 @@ class Knowing:
                 return known.model_copy(update={"facts": left, "attributes": facts.attributes(left)})
 
             await self.longterm.rewrite(tenant_id, user_id, without)
-        await self.archive.expire(tenant_id, user_id, now)
         return gone
 
     async def prune_all(self, tenant_id: str, *, dry_run: bool = False) -> int:
-        """`prune` for everybody of a tenant; how many facts. Whose memory can't be read now waits for the next time."""
+        """`prune` for everybody of a tenant; how many facts. Whose memory can't be read now waits for the next time.
+        What has lain in the archive for 30 days goes."""
         pruned = 0
         if not dry_run:
             await self.longterm.tidy_marks(tenant_id)
             await self.knowledge.finder.expire(tenant_id, self._clock() - _WORDS_KEPT_FOR)
+            await self.archive.expire(tenant_id, self._clock())
         async for user in self.longterm.fading(tenant_id, self._clock()):
             try:
                 pruned += len(await self.prune(tenant_id, user, dry_run=dry_run))

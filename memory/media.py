@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -110,11 +111,12 @@ class MediaFiles:
         folder = keys.media_dir(self._base, tenant, "any").parent
         if not folder.is_dir():
             return 0
-        removed = 0
-        with _faults(folder), self._locked(tenant):
-            for person in sorted(folder.iterdir()):
-                for path in list(person.iterdir()):
-                    if path.stat().st_mtime < before.timestamp():
+        removed, oldest = 0, before.timestamp()
+        with _faults(folder):
+            found = [path for person in os.listdir(folder) for path in _older(folder / person, oldest)]
+            with self._locked(tenant) if found else nullcontext():
+                for path in found:
+                    if _age(path) < oldest:  # nobody wrote it anew
                         path.unlink(missing_ok=True)
                         removed += 1
         return removed
@@ -131,6 +133,21 @@ class MediaFiles:
     def _locked(self, tenant: str) -> AbstractContextManager[None]:
         """What is removed is not put back by whoever writes the same file anew."""
         return file_locks.exclusive(*keys.shared_lock(self._base, tenant))
+
+
+def _older(folder: Path, oldest: float) -> list[Path]:
+    """The files that were written before then."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return [path for name in os.listdir(folder) if _age(path := folder / name) < oldest]
+    return []
+
+
+def _age(path: Path) -> float:
+    """When it was written; of one that is gone, never."""
+    try:
+        return os.stat(path).st_mtime
+    except FileNotFoundError:
+        return math.inf
 
 
 @contextmanager

@@ -257,9 +257,9 @@ class MemoryManager(Knowing, Linking):
         return await self._cleanup.transcripts(self._clock(), days, tenant_id)
 
     async def refresh_lists(self, tenant_id: str) -> int:
-        """Compares the lists over a tenant with what is kept, so that they also show what was changed by hand; how many
-        people were taken in. Raises CatalogUnavailable."""
-        return await self.catalog.refresh(tenant_id)
+        """Brings the lists over a tenant up to date, in time also with what was changed by hand; how many people were
+        taken in. Raises CatalogUnavailable."""
+        return await self.catalog.refresh(tenant_id, spare=True)
 
     async def prune_media(self, tenant_id: str, days: int) -> int:
         """Removes what was sent besides words more than `days` ago; the number of files removed. Raises MemoryFault."""

@@ -65,7 +65,10 @@ def make_longterm(
             clock=clock,
             changed=changed,
         )
-    notes = Notes(config.index)
+    # SQLite and all that makes rows of a person are loaded by who has files.
+    from memory.index.due import DueIndex
+
+    notes, vault = Notes(config.index), make_vault(config, rules)
 
     def noted(tenant: str, user: str) -> None:
         notes.note(tenant, user)
@@ -78,6 +81,19 @@ def make_longterm(
         retention=lambda tenant: rules(tenant).retention,
         clock=clock,
         noted=noted,
+        vault=vault,
+        due=DueIndex(config.index, _everybody(config, rules, clock), vault),
+    )
+
+
+def _everybody(config: MemoryConfig, rules: Callable[[str], MemoryRules], clock: Clock) -> JsonFiles:
+    """The files as an index reads them: everybody once, which must not drive out whom the turns need."""
+    return JsonFiles(
+        config.lm_base_path,
+        compression=config.lm_compression,
+        retention=lambda tenant: rules(tenant).retention,
+        clock=clock,
+        cache_entries=0,
         vault=make_vault(config, rules),
     )
 
@@ -99,14 +115,7 @@ def make_catalog(
         return PostgresCatalog(longterm, tidy=tidy, clock=clock)
     from memory.index.catalog import SqliteCatalog  # SQLite is loaded by whoever asks for a list
 
-    source = JsonFiles(
-        config.lm_base_path,
-        compression=config.lm_compression,
-        retention=lambda tenant: rules(tenant).retention,
-        clock=clock,
-        cache_entries=0,  # it reads everybody once: that must not drive out whom the turns need
-        vault=make_vault(config, rules),
-    )
+    source = _everybody(config, rules, clock)
     return SqliteCatalog(config.index, source, tidy=tidy, meant=meant, clock=clock, vault=make_vault(config, rules))
 
 

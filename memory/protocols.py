@@ -197,10 +197,13 @@ class Catalog(Protocol):
         ...
 
     async def refresh(
-        self, tenant: str, *, anew: bool = False, progress: Callable[[int, int], None] | None = None
-    ) -> int:
+        self, tenant: str, *, anew: bool = False, spare: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:  # fmt: skip
         """Compares everything, so that it also sees what was changed by hand; how many were taken in. `anew`: from
-        nothing. `progress` is told how many of how many are done, from another thread."""
+        nothing. `spare`: called often, it takes in whoever is known to have changed, and compares a bounded part of the
+        rest, or all of it when that has become a small share of the time. `progress` is told how many of how many are
+        done, from another thread."""
         ...
 
     async def close(self) -> None: ...

@@ -217,10 +217,11 @@ class TranscriptFiles:
         folder = keys.transcript_dir(self._base, tenant, "any").parent
         if not folder.is_dir():
             return 0
-        removed, safe = 0, self._vault.of(tenant)
+        removed, safe, month = 0, self._vault.of(tenant), f"{before.astimezone(UTC):%Y-%m}"
         with _faults(folder, "pruned"):
-            for person in sorted(folder.iterdir()):
-                if person.is_dir() and person.name != file_locks.FOLDER:
+            for name in sorted(os.listdir(folder)):
+                person = folder / name
+                if name != file_locks.FOLDER and _may_hold(person, month):
                     with self._locked(person):
                         removed += sum(_prune_file(path, before, safe) for path in _files(person))
                         if person.is_dir() and not any(person.iterdir()):
@@ -254,6 +255,15 @@ def _opened(folder: str, name: str) -> int:
 
 def _files(folder: Path) -> list[Path]:
     return list(folder.glob("[0-9]*.jsonl")) if folder.is_dir() else []
+
+
+def _may_hold(folder: Path, month: str) -> bool:
+    """Whether there is anything of that month or an earlier one, or nothing at all; by a look at the names alone."""
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return not names or any(name[: len(month)] <= month for name in names if name.endswith(".jsonl"))
 
 
 def _parse(line: bytes, safe: Safe) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ import orjson
 
 from config.vault import PLAIN, Vault
 from memory.errors import CatalogUnavailable
-from memory.index import finding, queries, schema
+from memory.index import finding, queries, schema, tallies
 from memory.index.file import IndexFile, NotMade
 from memory.index.notes import Notes
 from memory.index.taking import Source
@@ -73,7 +73,9 @@ class SqliteCatalog:
             asked, values = queries.page(kind, wanted, sort, limit + 1, after, found)
             listed = db.execute(asked, values).fetchall()
             shown, total = listed[:limit], len(listed)
-            if after is not None or total > limit:  # else these are all
+            if (after is not None or total > limit) and tallies.tell(kind, wanted):
+                total = tallies.of(finding.counted(db), kind, wanted).total
+            elif after is not None or total > limit:  # else these are all
                 (total,) = db.execute(*queries.total(kind, wanted, found)).fetchone()
             records = [{"user_id": user, **orjson.loads(record)} for _, user, _, record in shown]
             return Listed(records, total, tuple(shown[-1][:3]) if len(listed) > limit else None, sort)
@@ -82,6 +84,8 @@ class SqliteCatalog:
 
     async def counts(self, tenant: str, kind: Kind, wanted: Wanted) -> Counts:
         def look(db: sqlite3.Connection, found: str) -> Counts:
+            if tallies.tell(kind, wanted):
+                return tallies.of(finding.counted(db), kind, wanted)
             total, by = 0, {name: dict[str, int]() for name in schema.OF[kind].counted}
             for *names, number in db.execute(*queries.counts(kind, wanted, found)):
                 total += number
@@ -122,10 +126,11 @@ class SqliteCatalog:
             await self._tidy(tenant, users)
 
     async def refresh(
-        self, tenant: str, *, anew: bool = False, progress: Callable[[int, int], None] | None = None
-    ) -> int:
+        self, tenant: str, *, anew: bool = False, spare: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:  # fmt: skip
         file = self._file(tenant)
-        return await self._in_thread(lambda: file.refresh(anew=anew, progress=progress))
+        return await self._in_thread(lambda: file.refresh(anew=anew, spare=spare, progress=progress))
 
     async def close(self) -> None:
         """What is being filled stops after its step, and goes on from there when it is next asked for."""

@@ -22,7 +22,19 @@ from memory import keys, sqlite_files
 from memory.errors import CatalogUnavailable, LongTermUnavailable
 from memory.index import schema
 from memory.index.notes import Mark, Notes
-from memory.index.taking import Source, mark_of, set_mark, set_whole, take, taken, whole
+from memory.index.taking import (
+    New,
+    Source,
+    compared,
+    mark_of,
+    put,
+    set_compared,
+    set_mark,
+    set_whole,
+    take,
+    taken,
+    whole,
+)
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +43,8 @@ Progress = Callable[[int, int], None]
 _STEP = 100  # persons between two chances for others to write
 _LONG_NOTES = 64 * 1024  # bytes of notes that were read and are emptied
 _WAIT = 10.0  # seconds for another's step
+_SHARE = 500  # comparing everybody takes at most one part in so many of a core, however many they are
+_CHEAP = 0.02  # seconds of a core; what takes less is done whenever it is asked for
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA)
 ENDING = "sqlite"
 _TENANT = ""  # in the place of a user's id: what belongs to the tenant itself
@@ -77,23 +91,23 @@ class IndexFile:
     def catch_up(self) -> int:
         """Takes in whoever changed; how many that were. Makes it where there is none that can be used."""
         with self._filling() as mine:
-            if not mine:
-                return 0
-            try:
-                with self.open() as db:
-                    news = self._notes.since(self._tenant, mark_of(db))
-                if not news.everybody and not self._broken:
-                    return self._take(sorted(news.users), news.mark)
-            except NotMade:
-                pass
-            return self._refreshed(None)
+            return self._caught_up() if mine else 0
 
-    def refresh(self, *, anew: bool = False, progress: Progress | None = None) -> int:
-        """Compares everybody's files with what is in here; how many were taken in."""
+    def refresh(self, *, anew: bool = False, spare: bool = False, progress: Progress | None = None) -> int:
+        """Compares everybody's files with what is in here; how many were taken in. With `spare` only whoever is known
+        to have changed, where a comparison would take more than its share of the time since the last one."""
         with self._filling() as mine:
             if not mine:
                 return 0
+            if spare and not anew and self._compared_lately():
+                return self._caught_up()
             return self._refreshed(progress, anew=anew)
+
+    def take_again(self, users: Collection[str]) -> None:
+        """Also where nothing of them changed."""
+        with self._filling() as mine:
+            if mine:
+                self._take(sorted(users), None, anew=True)
 
     def purge(self, users: Collection[str]) -> None:
         """See Catalog. Where it can't be told what is in it, all of it goes; it is made anew when it is asked."""
@@ -122,7 +136,26 @@ class IndexFile:
 
     # -- filling -----------------------------------------------------------------------------------------------------
 
+    def _caught_up(self) -> int:
+        try:
+            with self.open() as db:
+                news = self._notes.since(self._tenant, mark_of(db))
+            if not news.everybody and not self._broken:
+                return self._take(sorted(news.users), news.mark)
+        except NotMade:
+            pass
+        return self._refreshed(None)
+
+    def _compared_lately(self) -> bool:
+        try:
+            with self.open() as db:
+                at, cost = compared(db)
+        except NotMade:
+            return False
+        return cost > _CHEAP and 0 <= time.time() - at < _SHARE * cost
+
     def _refreshed(self, progress: Progress | None, *, anew: bool = False) -> int:
+        began, worked = time.time(), time.thread_time()
         try:
             with self.open(unfinished=True) as db:
                 if anew or self._broken or db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
@@ -137,23 +170,27 @@ class IndexFile:
         stamps = {_TENANT: self._source.stamp(self._tenant, _TENANT), **everybody}
         changed = [user for user, stamp in stamps.items() if stamp != known.get(user, "")]
         changed += sorted(known.keys() - stamps.keys())
+        worked = time.thread_time() - worked
         done = self._take(changed, None, progress)
         if done < len(changed):
             return done
         with self.open(unfinished=True) as db, db:
             set_whole(db)
             set_mark(db, mark)
+            set_compared(db, began, worked)
         self._tidy(mark)
         return done
 
-    def _take(self, users: list[str], mark: Mark | None, progress: Progress | None = None) -> int:
+    def _take(
+        self, users: list[str], mark: Mark | None, progress: Progress | None = None, *, anew: bool = False
+    ) -> int:
         if progress:
             progress(0, len(users))
         for start in range(0, len(users), _STEP):
             if self.stopping.is_set():
                 return start
             with self.open(unfinished=True) as db:
-                self._step(db, users[start : start + _STEP], None)
+                self._step(db, users[start : start + _STEP], None, anew=anew)
             if progress:
                 progress(min(start + _STEP, len(users)), len(users))
         if mark is not None:
@@ -162,18 +199,22 @@ class IndexFile:
             self._tidy(mark)
         return len(users)
 
-    def _step(self, db: sqlite3.Connection, users: list[str], mark: Mark | None, *, strict: bool = False) -> None:
+    def _step(
+        self, db: sqlite3.Connection, users: list[str], mark: Mark | None, *, strict: bool = False, anew: bool = False
+    ) -> None:
         """One transaction, begun before anything is read: what is deleted meanwhile is taken out after it. Whom nobody
         can read now stays as they were, unless it is `strict`; the next comparison finds them again."""
         db.execute("BEGIN IMMEDIATE")
+        new: New = {}
         with db:
             for user in users:
                 try:
-                    take(db, self._source, self._tenant, user)
+                    take(db, self._source, self._tenant, user, new, anew=anew)
                 except LongTermUnavailable as error:
                     if strict:
                         raise
                     log.error("somebody is missing from the lists: %s", error)
+            put(db, new)
             if mark is not None:
                 set_mark(db, mark)
 

@@ -163,6 +163,12 @@ def trim(document: Document, now: datetime, rules: Retention) -> int:
     return before - len(document["events"])
 
 
+def oldest(document: Document) -> datetime | None:
+    """Of what retention is about, also of what this version can't understand; None: there is nothing."""
+    told = document.get("episodes") or ()
+    return min([*map(when, document["events"]), *map(ended, told)], default=None)
+
+
 def view(document: Document, tenant: str, user: str) -> LongTermMemory:
     """The document as a value. An event that this version can't understand stays in the file and is left out here."""
     whole = {**document, "tenant_id": tenant, "user_id": user}

@@ -18,6 +18,7 @@ from memory.long_term import document, journal
 from memory.long_term.additions import Addition, adds, decided
 from memory.long_term.cache import Cache, Entry
 from memory.long_term.document import Document
+from memory.long_term.due import Known
 from memory.long_term.events import Event, apart
 from memory.long_term.forgotten import Marks
 from memory.long_term.place import Compression, Mark, Place
@@ -69,6 +70,29 @@ class Files:
                 if entry is None:
                     entry = self._mended(place, tenant, user)
             return document.copy(entry.memory) if entry is not None else None
+
+    def known(self, tenant: str, user: str) -> Known | None:
+        """For a list of everybody: past the cache, which is for those whom the turns need."""
+        place = self._place(tenant, user)
+        with _faults("read", place):
+            for _ in range(2):
+                mark = place.mark()
+                if mark.nothing:
+                    return None
+                with place.shared():
+                    found = self._merged(place, mark, tenant, user)
+                if found is not None:
+                    break
+                self._mended(place, tenant, user)
+            else:  # and where nothing can be written, what is readable
+                with place.shared():
+                    lines = journal.read(place.journal, 0, place.safe)
+                    whole = document.merge(self._salvaged(place, tenant, user), lines.lines, self._clock())
+                found = whole, lines.end
+        merged, _ = found
+        oldest, events = document.oldest(merged), len(merged["events"])
+        document.trim(merged, self._clock(), self._retention(tenant))
+        return Known(document.view(merged, tenant, user), oldest, events)
 
     def document(self, tenant: str, user: str) -> Document | None:
         """All that is kept, of whatever version, with nothing left out by retention; None: nothing is."""
@@ -258,6 +282,20 @@ class Files:
             entry = self._entry(mark, merged, added.end, tenant, user, told)
         self._cache.put(key, entry)
         return entry
+
+    def _merged(self, place: Place, mark: Mark, tenant: str, user: str) -> tuple[Document, int] | None:
+        """The file with its journal, and how far that was read; None: the file is broken."""
+        whole = document.empty(tenant, user)
+        if mark.file is not None:
+            raw, complete = place.read(mark.file)
+            try:
+                whole = document.parse(raw)
+            except ValueError:
+                return None
+            if not complete:
+                return None
+        added = journal.read(place.journal, 0, place.safe)
+        return document.merge(whole, added.lines, self._clock()), added.end
 
     def _entry(
         self, mark: Mark, merged: Document, journal_end: int, tenant: str, user: str, told: Sequence[Event] = ()

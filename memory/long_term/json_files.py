@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ import orjson
 
 from config.vault import PLAIN, Vault
 from memory import keys
-from memory.errors import LongTermUnavailable
+from memory.errors import CatalogUnavailable, LongTermUnavailable
 from memory.long_term.additions import Addition, Lanes, deciding, of_events
 from memory.long_term.cache import Cache
 from memory.long_term.document import Document
+from memory.long_term.due import Due, Known
 from memory.long_term.files import Files
 from memory.long_term.place import Compression, Seen, seen, unpacked
 from memory.models import Changes, LongTermMemory
@@ -32,6 +33,7 @@ from processors.models import MemoryEvent
 log = logging.getLogger(__name__)
 
 _THE_TENANT = ""  # in the place of a user's id: what belongs to the tenant itself
+_BATCH = 100  # people of whom retention is applied before they are listed anew
 
 
 class JsonFiles:
@@ -40,7 +42,8 @@ class JsonFiles:
     `retention` is one rule for all or a function of the tenant; `clock` gives aware times. The cache holds at most
     `cache_entries` persons whose files together have at most `cache_bytes`; a look at the files (a stat) tells whether
     it still holds, also when another process wrote. `noted` is told the tenant and user of each write, "" for the
-    tenant's own, in the thread that wrote and once it is on disk; forgetting is not told.
+    tenant's own, in the thread that wrote and once it is on disk; forgetting is not told. `due` tells whom retention
+    and fading concern; without it, or where it can't tell, everybody is looked at.
     """
 
     def __init__(
@@ -54,11 +57,13 @@ class JsonFiles:
         cache_bytes: int = 2 * 1024 * 1024,
         noted: Callable[[str, str], None] | None = None,
         vault: Vault = PLAIN,
+        due: Due | None = None,
     ) -> None:
         self._base = Path(base)
         self._vault = vault
         self._clock = clock
-        rules = (lambda _: retention) if isinstance(retention, Retention) else retention
+        self._due = due
+        self._rules = rules = (lambda _: retention) if isinstance(retention, Retention) else retention
         self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock, noted, vault)
         self._lanes = Lanes(self._append)
 
@@ -125,17 +130,34 @@ class JsonFiles:
         return await asyncio.to_thread(self._files.compact, tenant, user, now)
 
     async def expire(self, tenant: str, now: datetime) -> int:
-        removed = 0
-        async for user in self.users(tenant):
-            try:
-                removed += await self.compact(tenant, user, now)
-            except LongTermUnavailable as error:
-                log.error("retention of events waits: %s", error)
+        rules, removed = self._rules(tenant), 0
+        before = now - timedelta(days=rules.days) if rules.days else None
+        whose = await asyncio.to_thread(self._whom, tenant, lambda due: due.old(tenant, before, rules.max_events))
+        for start in range(0, len(whose), _BATCH):
+            some = whose[start : start + _BATCH]
+            for user in some:
+                try:
+                    removed += await self.compact(tenant, user, now)
+                except LongTermUnavailable as error:
+                    log.error("retention of events waits: %s", error)
+            if self._due is not None:
+                try:
+                    await asyncio.to_thread(self._due.seen_to, tenant, some)
+                except CatalogUnavailable as error:  # they are looked at again
+                    log.warning("whose retention is due is not listed anew: %s", error)
         return removed
 
-    def fading(self, tenant: str, now: datetime) -> AsyncIterator[str]:
-        """Everybody: only a look into each file would tell."""
-        return self.users(tenant)
+    async def fading(self, tenant: str, now: datetime) -> AsyncIterator[str]:
+        for user in await asyncio.to_thread(self._whom, tenant, lambda due: due.fading(tenant, now)):
+            yield user
+
+    def _whom(self, tenant: str, ask: Callable[[Due], list[str]]) -> list[str]:
+        try:
+            if self._due is not None:
+                return ask(self._due)
+        except CatalogUnavailable as error:
+            log.error("everybody is looked at, as it can't be told for whom something is due: %s", error)
+        return list(self.everybody(tenant))
 
     async def tenants(self) -> list[str]:
         return await asyncio.to_thread(self._tenants)
@@ -174,6 +196,10 @@ class JsonFiles:
         """`load`, or with the user id "" `load_shared`."""
         return self._files.load(tenant, user)
 
+    def known(self, tenant: str, user: str) -> Known | None:
+        """None: nothing is kept. Raises LongTermUnavailable."""
+        return self._files.known(tenant, user)
+
     def stamp(self, tenant: str, user: str) -> str:
         """The same as long as nothing changed on disk, by us or by hand; "": nothing is kept. Raises
         LongTermUnavailable."""
@@ -211,4 +237,6 @@ class JsonFiles:
 
     async def close(self) -> None:
         """Waits for the writes that are under way."""
+        if self._due is not None:
+            self._due.stop()
         await self._lanes.close()

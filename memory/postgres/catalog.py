@@ -14,6 +14,7 @@ import orjson
 from memory.errors import CatalogUnavailable, LongTermUnavailable
 from memory.facts import Fact, attributes
 from memory.index import rows, schema
+from memory.index.tallies import Tallies, everything, tell
 from memory.listing import Counts, Kind, Listed, Place, Wanted
 from memory.long_term import document
 from memory.postgres import finding, queries, records, tallies
@@ -94,7 +95,7 @@ class PostgresCatalog:
         return await self._searched(tenant, look)
 
     async def _found(self, db: Connection, tenant: str, kind: Kind, wanted: Wanted, order: str = "") -> Found:
-        total = tallies.of(await tallies.taken(db, tenant), kind, Wanted(superseded=True)).total
+        total = everything(await tallies.taken(db, tenant), kind)
         today = int(self._clock().timestamp() // 86400)
         return await finding.find(db, tenant, kind, wanted, total, today, order)
 
@@ -140,9 +141,9 @@ class PostgresCatalog:
         (number,) = await counted.fetchone() or (0,)
         return int(number)
 
-    async def _tallies(self, db: Connection, tenant: str, kind: Kind, wanted: Wanted) -> tallies.Tallies | None:
+    async def _tallies(self, db: Connection, tenant: str, kind: Kind, wanted: Wanted) -> Tallies | None:
         """None where the rows have to be counted."""
-        if not tallies.tell(kind, wanted):
+        if not tell(kind, wanted):
             return None
         known = await tallies.read(db, tenant)
         if known is None:
@@ -209,13 +210,14 @@ class PostgresCatalog:
             await self._tidy(tenant, users)
 
     async def refresh(
-        self, tenant: str, *, anew: bool = False, progress: Callable[[int, int], None] | None = None
-    ) -> int:
+        self, tenant: str, *, anew: bool = False, spare: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> int:  # fmt: skip
         """With `anew` what the lists are found and sorted by is made anew from the records as well. `progress` is told
         from this thread."""
         with _faults():
             if not anew:
-                return await self._filling.refresh(tenant)
+                return await self._filling.refresh(tenant, spare=spare)
             await self._filling.empty(tenant)
             users = list(await self._longterm.everybody(tenant))
             await self._longterm.relist(tenant, "")

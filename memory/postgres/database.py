@@ -18,7 +18,7 @@ from memory.keys import check_tenant
 
 ROLE = "chat_chat_app"  # not the tables' owner; made by the migrations where they may
 _TAKE_ROLE: LiteralString = "SET LOCAL ROLE chat_chat_app"
-NEEDS = "0003"  # the migration that this version can't do without; a later one does no harm
+NEEDS = "0004"  # the migration that this version can't do without; a later one does no harm
 
 Connection = AsyncConnection[tuple[Any, ...]]
 

@@ -18,6 +18,7 @@ from memory.postgres.database import Connection, Database
 log = logging.getLogger(__name__)
 
 _STEP = 200  # persons whose texts are taken in one transaction
+_LOOKED_AT = 2000  # persons who are compared in one step
 _UNSEARCHED = "SELECT user_id FROM chat_chat.taken WHERE tenant = %s AND NOT searched LIMIT %s"
 _CHANGED = """
 SELECT user_id FROM (
@@ -25,6 +26,13 @@ SELECT user_id FROM (
     UNION SELECT user_id FROM chat_chat.taken WHERE tenant = %s AND NOT searched
 ) AS one CROSS JOIN LATERAL
     (SELECT FROM chat_chat.texts AS t WHERE t.tenant = %s AND t.user_id = one.user_id LIMIT 1) AS there
+"""
+
+_LOOK = """
+SELECT user_id, EXISTS (SELECT FROM chat_chat.people AS p WHERE p.tenant = t.tenant AND p.user_id = t.user_id)
+FROM chat_chat.taken AS t
+WHERE tenant = %s AND user_id > (SELECT looked FROM chat_chat.catalogs WHERE tenant = %s)
+ORDER BY user_id LIMIT %s
 """
 
 
@@ -40,7 +48,7 @@ class Filling:
             "SELECT EXISTS (SELECT FROM chat_chat.people WHERE tenant = %s AND tallied <> version)"
             " OR EXISTS (SELECT FROM chat_chat.taken WHERE tenant = %s AND NOT searched),"
             " EXISTS (SELECT FROM chat_chat.catalogs WHERE tenant = %s AND whole AND form >= %s)",
-            [tenant, tenant, tenant, schema.VERSION],
+            [tenant, tenant, tenant, schema.TERMS],
         )
         late, whole = await found.fetchone() or (True, False)
         return whole and not late, whole
@@ -90,20 +98,24 @@ class Filling:
             changed = (await (await db.execute(_CHANGED, [tenant] * 3)).fetchall()) if known[0] else ()
             await texts.take_out(db, tenant, [*users, *(name for (name,) in changed)])
 
-    async def refresh(self, tenant: str) -> int:
-        """As far as anything was ever asked: whoever changed, and who is gone without a word."""
+    async def refresh(self, tenant: str, *, spare: bool = False) -> int:
+        """As far as anything was ever asked: whoever changed, and who is gone without a word. With `spare` some
+        thousand are looked at for the latter, and the next time those after them."""
         async with self._database.tenant(tenant) as db:
             if not (known := await _known(db, tenant)):
                 return 0
-            found = await db.execute(
-                "SELECT user_id FROM chat_chat.taken AS t WHERE tenant = %s AND NOT EXISTS"
-                " (SELECT FROM chat_chat.people AS p WHERE p.tenant = t.tenant AND p.user_id = t.user_id)",
-                [tenant],
-            )
-            gone = [name for (name,) in await found.fetchall()]
-        if gone:
-            await self.purge(tenant, gone)
-        return len(gone) + await self.catch_up(tenant, searched=known[0] > 0)
+        gone, more = 0, True
+        while more and not self._stopping:
+            async with self._database.tenant(tenant) as db:
+                rows = await (await db.execute(_LOOK, [tenant, tenant, _LOOKED_AT])).fetchall()
+                more = len(rows) == _LOOKED_AT
+                asked = "UPDATE chat_chat.catalogs SET looked = %s WHERE tenant = %s AND looked <> %s"
+                last = rows[-1][0] if more else ""
+                await db.execute(asked, [last, tenant, last])
+            if without := [name for name, there in rows if not there]:
+                await self.purge(tenant, without)
+            gone, more = gone + len(without), more and not spare
+        return gone + await self.catch_up(tenant, searched=known[0] > 0)
 
     async def empty(self, tenant: str) -> None:
         async with self._database.tenant(tenant) as db:
@@ -140,12 +152,12 @@ async def _locked(db: Connection, tenant: str) -> int:
 
 async def _in_form(db: Connection, tenant: str, form: int) -> bool:
     """Texts that were taken by older terms are taken anew; False: by newer ones, which only their version adds to."""
-    if form < schema.VERSION:
+    if form < schema.TERMS:
         await _without_texts(db, tenant)
         await db.execute("UPDATE chat_chat.taken SET searched = false WHERE tenant = %s", [tenant])
         asked = "UPDATE chat_chat.catalogs SET form = %s WHERE tenant = %s"
-        await db.execute(asked, [schema.VERSION, tenant])
-    return form <= schema.VERSION
+        await db.execute(asked, [schema.TERMS, tenant])
+    return form <= schema.TERMS
 
 
 async def _without_texts(db: Connection, tenant: str) -> None:

@@ -9,12 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memory.index import schema
+from memory.index.postings import PIECE
 from memory.index.rows import words
 from memory.listing import Kind, Wanted
 from memory.postgres import queries
 from memory.postgres.database import Connection
 from memory.postgres.records import clean
-from memory.postgres.texts import BLOCK, LONGEST, PIECE, unpacked
+from memory.postgres.texts import BLOCK, LONGEST, unpacked
 from memory.recall.lexical import slips
 from memory.recall.sought import Order, Sought, least, score, tells
 from memory.recall.terms import groups, thai

@@ -3,25 +3,16 @@ adds to them. Filled by who asks, in the transactions of `filling.py`; what chan
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection
+from dataclasses import replace
 
-import orjson
-
-from memory.index import schema
+from memory.index import tallies as shared
+from memory.index.schema import FACETS
+from memory.index.tallies import Tallies
 from memory.listing import Counts, Kind, Wanted
 from memory.postgres.database import Connection
 from memory.postgres.records import clean
 
-Tallies = dict[str, int]  # by facet: a kind and, as a JSON array, its values in the columns of FACETS
-
-FACETS: dict[Kind, tuple[str, ...]] = {
-    "facts": ("current", "type", "priority", "scope"),
-    "episodes": ("outcome",),
-    "events": ("type",),
-    "procedures": ("type",),
-    "users": (),
-}
 FEW = 50  # persons whose changes are counted by whoever asks
 BATCH = 1000  # persons of one step
 
@@ -131,47 +122,13 @@ async def drop(db: Connection, tenant: str, users: Collection[str]) -> None:
     await db.execute(_NONE, [tenant])
 
 
-def tell(kind: Kind, wanted: Wanted) -> bool:
-    """Whether the tallies know how many are wanted."""
-    columns = schema.OF[kind].columns
-    return not (
-        wanted.q
-        or wanted.user is not None
-        or wanted.users
-        or (wanted.agent is not None and "agent" in columns)
-        or (wanted.importance is not None and "importance" in columns)
-        or (wanted.confidence is not None and "confidence" in columns)
-        or wanted.since is not None
-        or wanted.until is not None
-    )
-
-
 def of(tallies: Tallies, kind: Kind, wanted: Wanted) -> Counts:
-    """Only where they `tell`."""
-    total, by = 0, {name: dict[str, int]() for name in schema.OF[kind].counted}
-    for values, number in _wanted(tallies, kind, wanted):
-        total += number
-        for name, counts in by.items():
-            counts[values[name]] = counts.get(values[name], 0) + number
-    return Counts(total, by)
-
-
-def _wanted(tallies: Tallies, kind: Kind, wanted: Wanted) -> Iterator[tuple[dict[str, Any], int]]:
-    among = {
-        name: {clean(one) for one in allowed}
-        for name, allowed in (
-            ("type", wanted.types),
-            ("priority", wanted.priorities),
-            ("scope", wanted.scopes),
-            ("outcome", wanted.outcomes),
-        )
-        if allowed
-    }
-    for facet, number in tallies.items():
-        if not number or not facet.startswith(f"{kind}["):
-            continue
-        values = dict(zip(FACETS[kind], orjson.loads(facet[len(kind) :]), strict=True))
-        if (values.get("current", 1) or wanted.superseded) and all(
-            values[name] in allowed for name, allowed in among.items() if name in values
-        ):
-            yield values, number
+    """Only where they `tell`. What is wanted as the columns hold it."""
+    kept = replace(
+        wanted,
+        types=tuple(map(clean, wanted.types)),
+        priorities=tuple(map(clean, wanted.priorities)),
+        scopes=tuple(map(clean, wanted.scopes)),
+        outcomes=tuple(map(clean, wanted.outcomes)),
+    )
+    return shared.of(tallies, kind, kept)

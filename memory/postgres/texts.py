@@ -17,12 +17,12 @@ from typing import NamedTuple
 import orjson
 
 from memory.index import schema
+from memory.index.postings import pieces
 from memory.listing import Kind
 from memory.postgres.database import Connection
 from memory.recall.terms import terms
 
 BLOCK = 4096  # numbers of a row of postings
-PIECE = 3  # letters
 LONGEST = 64  # letters of a term: what an index can hold
 _STALE = 1000  # texts that are taken out at a time
 
@@ -38,11 +38,6 @@ class Text(NamedTuple):
     @property
     def all(self) -> set[str]:
         return {*self.terms.split(" "), *pieces(self.words)} - {""}
-
-
-def pieces(words: str) -> set[str]:
-    """What begins at each letter: whatever stands inside of a word begins one of these, or is begun by one."""
-    return {f"~{word[at : at + PIECE]}" for word in words.split() for at in range(len(word))}
 
 
 def _same(kind: Kind) -> str:

@@ -18,12 +18,13 @@ from memory import MemoryConfig, MemoryManager, parts
 from memory.config import MemoryRules
 from memory.copying import Whole
 from memory.errors import CatalogUnavailable
-from memory.index import notes, schema
+from memory.index import finding, notes, schema
 from memory.index.catalog import SqliteCatalog
 from memory.index.notes import Notes
 from memory.listing import SORTS, Kind, Wanted
 from memory.long_term.json_files import JsonFiles
 from memory.protocols import Catalog
+from memory.recall import sought
 from processors.models import EventType, MemoryEvent
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -454,6 +455,22 @@ class TestSqlite(Contract):
                                " AND term IN (SELECT id FROM terms WHERE kind = 'facts')").fetchone()  # fmt: skip
         db.close()
         assert ("rhubarb" in held, "custard" in held, loose) == (True, False, (0,))
+
+    async def test_a_search_costs_what_is_found(self, manager: MemoryManager, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In a large list nobody reads where that stands which nearly all have, nor every row for what is inside."""
+        monkeypatch.setattr(sought, "_LARGE", 20)
+        await manager.longterm.save_events(TENANT, ANN, [event(n, text=f"coffee number {n}") for n in range(100, 140)])
+        read: list[int] = []
+        resolved = finding._Look.resolved
+
+        def noting(self: finding._Look, having: finding._Having) -> finding._Having:
+            found = resolved(self, having)
+            read.append(len(found.rows or ()))
+            return found
+
+        monkeypatch.setattr(finding._Look, "resolved", noting)
+        assert await listed(manager.catalog, "events", Wanted(q="coffee number 117")) == ["e117"]
+        assert sum(read) < 5
 
     async def test_a_person_with_many_events_is_taken_in_at_the_cost_of_the_new_ones(
         self, manager: MemoryManager, tmp_path: Path

@@ -297,7 +297,7 @@ class TestTranscripts:
             with pytest.raises(LongTermUnavailable):
                 await transcripts.append(said.REF, [said.said(text, text)])
         await database.close()
-        database.url = url
+        database.url, database._patience = url, 5.0
         database._away_until = 0.0
         await transcripts.append(said.REF, [said.said("three")])
         assert [one["message"] for one in await transcripts.tail(said.REF, 9)] == ["one", "two", "three"]

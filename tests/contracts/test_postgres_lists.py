@@ -13,6 +13,7 @@ import pytest
 from memory import MemoryConfig, MemoryManager
 from memory.errors import CatalogUnavailable
 from memory.index import schema
+from memory.index.tallies import tell
 from memory.listing import SORTS, Counts, Kind, Wanted
 from memory.postgres import queries, tallies, texts
 from memory.postgres.catalog import PostgresCatalog
@@ -58,7 +59,7 @@ async def both_ways(longterm: PostgresLongTerm, *asked: tuple[Kind, Wanted]) -> 
         assert known is not None
         found = []
         for kind, wanted in asked:
-            assert tallies.tell(kind, wanted)
+            assert tell(kind, wanted)
             by: dict[str, dict[str, int]] = {name: {} for name in schema.OF[kind].counted}
             total = 0
             for *names, number in await (await db.execute(*queries.counts(TENANT, kind, wanted))).fetchall():
@@ -156,11 +157,11 @@ class TestKeptUp:
         """As long as two versions run the older one searches in what the newer one has taken."""
         await manager.remember(TENANT, ANN, key="a", value="coffee")
         assert await listed(manager.catalog, wanted=Wanted(q="coffee")) == ["a"]
-        monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+        monkeypatch.setattr(schema, "TERMS", schema.TERMS + 1)
         assert await listed(manager.catalog, wanted=Wanted(q="coffee")) == ["a"]
         with psycopg.connect(url) as owner:
-            assert owner.execute("SELECT form, next FROM chat_chat.catalogs").fetchone() == (schema.VERSION, 4)
-        monkeypatch.setattr(schema, "VERSION", schema.VERSION - 1)
+            assert owner.execute("SELECT form, next FROM chat_chat.catalogs").fetchone() == (schema.TERMS, 4)
+        monkeypatch.setattr(schema, "TERMS", schema.TERMS - 1)
         await manager.remember(TENANT, ANN, key="b", value="coffee")
         assert await listed(manager.catalog, wanted=Wanted(q="coffee")) == ["a"]
 
@@ -229,6 +230,25 @@ class TestGone:
             (1, 1)
         ]
         assert await manager.refresh_lists(TENANT) == 0
+
+    async def test_the_comparison_goes_on_where_it_was_in_whatever_process(
+        self, url: str, manager: MemoryManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for number in range(5):
+            await manager.remember(TENANT, f"line:U{number}", key="a", value="custard")
+        await listed(manager.catalog, wanted=Wanted(q="custard"))
+        for number in (0, 1, 3, 4):
+            await manager.longterm.forget(TENANT, f"line:U{number}")
+        monkeypatch.setattr("memory.postgres.filling._LOOKED_AT", 2)
+        found = []
+        for _ in range(5):
+            other = manager_on(url, tmp_path)
+            found.append(await other.refresh_lists(TENANT))
+            await other.close()
+        assert found == [2, 1, 1, 0, 0]
+        await manager.longterm.forget(TENANT, "line:U2")
+        assert await manager.catalog.refresh(TENANT) == 1  # who asks for all of it gets that
+        assert held(url, "taken") == {"taken": "[]"}
 
 
 async def test_the_wall_holds_on_these_tables(url: str, manager: MemoryManager) -> None:

@@ -13,6 +13,7 @@ import yaml
 from config.settings import Settings
 from config.tenants import Tenants
 from gateway import app, assembly
+from gateway import cleanup as cleaning
 from gateway.cleanup import Report
 from gateway.departed import GRACE
 from gateway.inbox.spool import BROKEN_FOR
@@ -116,6 +117,28 @@ async def test_of_a_tenant_whose_file_cant_be_read_nothing_is_removed(home: Home
     await manager.longterm.compact("old", HER, home.now)  # as at the end of a session
     await manager.close()
     assert await home.kept("old") == (1, 1)
+
+
+async def test_what_takes_long_is_done_again_when_it_is_a_small_share_of_the_time(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.open_shop("shop", transcript_retention_days=30)
+    home.open_shop("other", transcript_retention_days=30)
+    monkeypatch.setattr(cleaning, "CHEAP", -1.0)
+    monkeypatch.setattr(cleaning, "SHARE", 1e9)
+    async with app.tidy(home.settings, home.tenants(), home.redis_url, clock=lambda: home.now) as cleanup:
+        await cleanup.run("shop")
+        await home.remember("shop")
+        await home.remember("other")
+        home.now += timedelta(days=31)
+        assert (await cleanup.run()).transcript_messages == 1  # the other shop's
+        assert await home.kept("shop") == (1, 1)
+        monkeypatch.setattr(cleaning, "CHEAP", 1e9)
+        cleanup._again.clear()
+        assert (await cleanup.run()).transcript_messages == 1
+        await home.remember("shop")
+        home.now += timedelta(days=31)
+        assert (await cleanup.run()).transcript_messages == 1
 
 
 async def test_unreadable_files_of_the_spool_are_removed_after_a_month(

@@ -29,7 +29,7 @@ async def test_a_line_that_holds_no_fact_spoils_no_other(tmp_path: Path, line: b
     with (tmp_path / "archive" / SHOP / f"{HER}.jsonl").open("ab") as file:
         file.write(line + b"\n")
     assert [fact.text for fact in await archive.load(SHOP, HER)] == ["likes jasmine"]
-    await archive.expire(SHOP, HER, NOW)
+    await archive.expire(SHOP, NOW)
     assert await archive.forget(SHOP, HER) == 1
 
 

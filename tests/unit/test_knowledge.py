@@ -284,7 +284,7 @@ class TestPruning:
         assert memory.attributes == {"name": "พลอย", "vip": pinned.value}
         assert await manager.archive.load(SHOP, HER) == would
         clock.now += timedelta(days=31)
-        await manager.prune(SHOP, HER)
+        assert await manager.prune_all(SHOP) == 0
         assert await manager.archive.load(SHOP, HER) == []
 
     async def test_forget_takes_the_archive_too(self, manager: MemoryManager, clock: Clock, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from memory.recall.lexical import slips
 from memory.recall.sought import Meant, Order, Sought, least, score, tells
 from memory.recall.terms import groups, thai
 
-_RAREST = 3  # pieces that are looked up of one text
+RAREST = 3  # pieces that are looked up of one text
+COMMONER = 10  # times as many records as the rarest piece has: reading them all takes longer than it spares
 _SLIPS = 2  # letters that a word may be longer or shorter by
 
 
@@ -110,7 +111,9 @@ class _Look:
             found = self._counts(long)
             if len(found) < len(long):
                 return _Having(0, ())
-            return _Having(*_all(sorted(found, key=lambda one: one[1])[:_RAREST]), tuple(parts))
+            rarest = sorted(found, key=lambda one: one[1])[:RAREST]
+            rarest = [one for one in rarest if one[1] <= COMMONER * rarest[0][1]]
+            return _Having(*_all(rarest), tuple(parts))
         begun = self._beginning(f"~{max(parts, key=len)}") if parts else []
         return _Having(*_any(begun), tuple(parts), any_of=True)
 

@@ -20,19 +20,21 @@ log = logging.getLogger(__name__)
 _STEP = 200  # persons whose texts are taken in one transaction
 _LOOKED_AT = 2000  # persons who are compared in one step
 _UNSEARCHED = "SELECT user_id FROM chat_chat.taken WHERE tenant = %s AND NOT searched LIMIT %s"
-_CHANGED = """
+_CHANGED = f"""
 SELECT user_id FROM (
-    SELECT user_id FROM chat_chat.people WHERE tenant = %s AND tallied <> version
-    UNION SELECT user_id FROM chat_chat.taken WHERE tenant = %s AND NOT searched
+    ({tallies.BEHIND}) UNION SELECT user_id FROM chat_chat.taken WHERE tenant = %s AND NOT searched
 ) AS one CROSS JOIN LATERAL
     (SELECT FROM chat_chat.texts AS t WHERE t.tenant = %s AND t.user_id = one.user_id LIMIT 1) AS there
 """
 
 _LOOK = """
-SELECT user_id, EXISTS (SELECT FROM chat_chat.people AS p WHERE p.tenant = t.tenant AND p.user_id = t.user_id)
-FROM chat_chat.taken AS t
-WHERE tenant = %s AND user_id > (SELECT looked FROM chat_chat.catalogs WHERE tenant = %s)
-ORDER BY user_id LIMIT %s
+SELECT t.user_id, p.there IS NOT NULL FROM (
+    SELECT user_id FROM chat_chat.taken
+    WHERE tenant = %s AND user_id > (SELECT looked FROM chat_chat.catalogs WHERE tenant = %s)
+    ORDER BY user_id LIMIT %s
+) AS t LEFT JOIN LATERAL (
+    SELECT true AS there FROM chat_chat.people WHERE tenant = %s AND user_id = t.user_id LIMIT 1
+) AS p ON true ORDER BY t.user_id
 """
 
 
@@ -45,7 +47,7 @@ class Filling:
     async def current(self, db: Connection, tenant: str) -> tuple[bool, bool]:
         """Whether all of it can be searched as it is now; whether it could at all once."""
         found = await db.execute(
-            "SELECT EXISTS (SELECT FROM chat_chat.people WHERE tenant = %s AND tallied <> version)"
+            f"SELECT (SELECT user_id FROM ({tallies.BEHIND} LIMIT 1) AS one) IS NOT NULL"
             " OR EXISTS (SELECT FROM chat_chat.taken WHERE tenant = %s AND NOT searched),"
             " EXISTS (SELECT FROM chat_chat.catalogs WHERE tenant = %s AND whole AND form >= %s)",
             [tenant, tenant, tenant, schema.TERMS],
@@ -107,7 +109,7 @@ class Filling:
         gone, more = 0, True
         while more and not self._stopping:
             async with self._database.tenant(tenant) as db:
-                rows = await (await db.execute(_LOOK, [tenant, tenant, _LOOKED_AT])).fetchall()
+                rows = await (await db.execute(_LOOK, [tenant, tenant, _LOOKED_AT, tenant])).fetchall()
                 more = len(rows) == _LOOKED_AT
                 asked = "UPDATE chat_chat.catalogs SET looked = %s WHERE tenant = %s AND looked <> %s"
                 last = rows[-1][0] if more else ""

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memory.index import schema
+from memory.index.finding import COMMONER, RAREST
 from memory.index.postings import PIECE
 from memory.index.rows import words
 from memory.listing import Kind, Wanted
@@ -20,7 +21,6 @@ from memory.recall.lexical import slips
 from memory.recall.sought import Order, Sought, least, score, tells
 from memory.recall.terms import groups, thai
 
-_RAREST = 3  # pieces that are looked up of one text
 _SLIPS = 2  # letters that a word may be longer or shorter by
 
 Numbers = Collection[int]
@@ -103,8 +103,10 @@ class _Look:
     async def standing(self, parts: Sequence[str]) -> _Having:
         """In which all parts stand, in this order."""
         if keys := _parts(parts):
-            rarest = sorted(set(keys), key=lambda one: (self._counts.get(one, 0), one))[:_RAREST]
-            return _Having(self._counts.get(rarest[0], 0), tuple(rarest), tuple(parts))
+            rarest = sorted(set(keys), key=lambda one: (self._counts.get(one, 0), one))[:RAREST]
+            number = self._counts.get(rarest[0], 0)
+            rarest = [one for one in rarest if self._counts.get(one, 0) <= COMMONER * number]
+            return _Having(number, tuple(rarest), tuple(parts))
         begun = await self._beginning(f"~{clean(max(parts, key=len))}") if parts else {}
         return _Having(sum(begun.values()), tuple(begun), tuple(parts), any_of=True)
 

@@ -24,10 +24,9 @@ _OF_THEM = " UNION ALL ".join(
     if kind != "users"
 )
 # The index of those who are behind has few entries; but how few the planner doesn't know, and only what it can answer
-# from that index alone it asks there.
-_BEHIND = """
-SELECT user_id FROM chat_chat.people WHERE tenant = %(tenant)s AND tallied <> version ORDER BY user_id LIMIT %(most)s
-"""
+# from that index alone, and in its order, it asks there: else it reads all people.
+BEHIND = "SELECT user_id FROM chat_chat.people WHERE tenant = %s AND tallied <> version ORDER BY user_id"
+_BEHIND = f"{BEHIND.replace('%s', '%(tenant)s')} LIMIT %(most)s"
 _LOCKED = """
 SELECT FROM chat_chat.people WHERE tenant = %(tenant)s AND user_id = ANY(%(users)s) ORDER BY user_id
 FOR NO KEY UPDATE
@@ -79,10 +78,7 @@ _NONE = "DELETE FROM chat_chat.tallies WHERE tenant = %s AND number = 0"
 
 async def behind(db: Connection, tenant: str, most: int) -> int:
     """How many persons changed since they were taken; beyond `most` nobody counts on."""
-    found = await db.execute(
-        "SELECT COUNT(*) FROM (SELECT FROM chat_chat.people WHERE tenant = %s AND tallied <> version LIMIT %s) AS one",
-        [tenant, most],
-    )
+    found = await db.execute(f"SELECT COUNT(*) FROM ({BEHIND} LIMIT %s) AS one", [tenant, most])
     (number,) = await found.fetchone() or (0,)
     return int(number)
 

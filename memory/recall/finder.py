@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HELD = 100  # rankings in memory: made anew within a millisecond for nearly everybody
+_HELD = 256  # rankings in memory, of 50 kB mostly; made anew within a millisecond or two for nearly everybody
 _HELD_ENTRIES = 60_000  # in all of them; the least recently used go
 _HELD_BESIDE = 12_000  # the same where what is held of many is on disk as well: as little as reading it costs
 _MANY = 100  # entries from which words are kept on disk
@@ -54,6 +54,7 @@ class Finder:
         self._words = WordFiles(base, vault) if base is not None else None
         self._embeddings_of = embeddings_of
         self._held: OrderedDict[tuple[str, str, str], _Owned] = OrderedDict()
+        self._entries = 0  # of all that are held
         self._questions: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._later: set[asyncio.Task[None]] = set()
 
@@ -120,7 +121,7 @@ class Finder:
     async def tidy(self, tenant: str, user: str, entries: Sequence[Entry]) -> None:
         """What somebody's entries were and are no more is forgotten here too, on disk and in memory."""
         for key in [key for key in self._held if key[:2] == (tenant, user)]:
-            del self._held[key]
+            self._let_go(key)
         if self._file is not None:
             await asyncio.to_thread(self._file.keep, tenant, user, {one.id: one.digest for one in entries})
         await self._of_words(lambda words: words.drop(tenant, [user]))
@@ -128,7 +129,7 @@ class Finder:
     async def drop(self, tenant: str, users: Collection[str]) -> int:
         """Everything of these; how many vectors."""
         for key in [key for key in self._held if key[0] == tenant and key[1] in users]:
-            del self._held[key]
+            self._let_go(key)
         await self._of_words(lambda words: words.drop(tenant, users))
         return await asyncio.to_thread(self._file.drop, tenant, users) if self._file is not None else 0
 
@@ -142,7 +143,7 @@ class Finder:
     async def remove(self, tenant: str) -> None:
         """The tenant's file of vectors."""
         for key in [key for key in self._held if key[0] == tenant]:
-            del self._held[key]
+            self._let_go(key)
         if self._file is not None:
             await asyncio.to_thread(self._file.remove, tenant)
         await self._of_words(lambda words: words.remove(tenant))
@@ -165,16 +166,20 @@ class Finder:
         self._held.move_to_end(key)
         if owned.ranking.update(entries, many):
             owned.complete = False
-        total = sum(len(one.ranking) for one in self._held.values())
+        self._entries += len(owned.ranking) - owned.counted
+        owned.counted = len(owned.ranking)
         most = _HELD_ENTRIES if self._words is None else _HELD_BESIDE
-        while len(self._held) > 1 and (len(self._held) > _HELD or total > most):
-            total -= len(self._held.popitem(last=False)[1].ranking)
+        while len(self._held) > 1 and (len(self._held) > _HELD or self._entries > most):
+            self._let_go(next(iter(self._held)))
         if worth and owned.ranking.added >= _KEPT_AFTER:
             assert self._words is not None
             kept = owned.ranking.kept(owned.ranking.of_owner(user))
             owned.ranking.added = 0
             await in_thread(self._keep_words, self._words, tenant, user, kept)
         return owned
+
+    def _let_go(self, key: tuple[str, str, str]) -> None:
+        self._entries -= self._held.pop(key).counted
 
     def _keep_words(self, words: WordFiles, tenant: str, user: str, kept: Kept) -> None:
         words.save(tenant, user, kept)
@@ -263,6 +268,7 @@ class _Owned:
 
     def __init__(self, kept: Kept | None = None) -> None:
         self.ranking = Ranking(kept=kept)
+        self.counted = 0  # of its entries, among those of all that are held
         self.meaning: Meaning | None = None
         self.model = ""
         self.digests: dict[str, bytes] = {}

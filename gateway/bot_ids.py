@@ -32,8 +32,7 @@ class BotIds:
 
     async def wrong(self, tenant: Tenant, channel: str, destination: str) -> str | None:
         """Why a webhook with this destination is not the channel's; None: it is, or nobody knows."""
-        known = self._ids.get((tenant.id, channel))
-        if known is None or known == destination:
+        if self.matches(tenant, channel, destination):
             return None
         try:
             async with asyncio.timeout(PATIENCE):  # the channel may have got another bot a moment ago
@@ -43,6 +42,10 @@ class BotIds:
         if found is None or found.decode() == destination:
             return None
         return f"webhooks of {self.owner(destination) or 'another bot'} arrive here: its webhook URL is this channel's"
+
+    def matches(self, tenant: Tenant, channel: str, destination: str) -> bool:
+        """Whether it is the channel's, as far as this process knows."""
+        return self._ids.get((tenant.id, channel), destination) == destination
 
     def owner(self, destination: str) -> str | None:
         """Whose bot it is, as `tenant/channel`; None: none of ours."""

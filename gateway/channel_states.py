@@ -75,6 +75,10 @@ class ChannelStates:
         except (RedisError, OSError) as error:
             log.debug("a channel's state is not told: %s", type(error).__name__)
 
+    def met_here(self, tenant: str, channel: str, trouble: Trouble) -> bool:
+        """Whether this process met it and nothing went well since."""
+        return (tenant, channel, trouble) in self._known
+
     async def well(self, tenant: str, channel: str, trouble: Trouble) -> None:
         """It works again. Costs nothing where this process never met the trouble."""
         if self._known.pop((tenant, channel, trouble), None) is None:

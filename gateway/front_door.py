@@ -49,6 +49,7 @@ class Door:
     ) -> None:
         """`known` and `more` as Guard has them."""
         self._webhooks = webhooks
+        self.at_once = webhooks.at_once  # what the server offers first of a webhook that came whole
         self._api = api
         self._guard = Guard(self._route, known, **more)
         self.closing = asyncio.Event()  # streams that have no end of their own end then
@@ -165,6 +166,7 @@ async def door(
         tenant_of=tenants.get,
         receivers={"line": LineReceiver(), "telegram": TelegramReceiver(names.of)},
         intake=intake,
+        put_soon=safe.put_soon if spans is NO_SPANS else None,
         metrics=metrics,
         bot_ids=bot_ids,
         states=states,

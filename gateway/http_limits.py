@@ -78,6 +78,10 @@ class GuardedHttp(HttpToolsProtocol):
         self._ended()
         if sum([len(name) + len(value) for name, value in self.headers]) > LARGEST_HEAD:
             raise ValueError("the head is too large")  # however quickly it came; the server answers 400
+        self.begin()
+
+    def begin(self) -> None:
+        """The head is whole: the server's own way goes on from here."""
         super().on_headers_complete()
 
     def _watch(self) -> None:

@@ -17,6 +17,8 @@ from gateway.messages import InboundMessage, Kind
 from gateway.metrics import Metrics
 from gateway.spans import NO_SPANS, Spans
 
+Wanted = Sequence[tuple[InboundMessage, Policy]]
+
 ALBUM_WAITS = 1000  # ms for the next part of an album: nobody says how many there are
 
 
@@ -41,18 +43,28 @@ class Intake:
 
     async def keep(self, tenant: Tenant, channel: str, received: Received) -> None:
         """Safe when it returns. Raises InboxUnavailable when it can be kept nowhere."""
-        wanted = [
-            (message, policy_for(tenant, message)) for message in received.messages if self.hears(tenant, message)
-        ]
-        self.count(tenant, channel, received.passed_over)
-        if skipped := len(received.messages) - len(wanted):
-            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind=NOT_FOR_US).inc(skipped)
+        wanted = self.wanted(tenant, received)
+        self.passed_over(tenant, channel, received, wanted)
         if not wanted:
             return
         with self._spans.whole("receive", tenant=tenant.id, channel=channel, messages=len(wanted)):
             if here := self._spans.here():
                 wanted = [(msgspec.structs.replace(message, trace=here), policy) for message, policy in wanted]
             kept = await self._inbox.put(wanted)
+        self.kept(tenant, channel, wanted, kept)
+
+    def wanted(self, tenant: Tenant, received: Received) -> Wanted:
+        """What of it goes into the inbox."""
+        return [(message, policy_for(tenant, message)) for message in received.messages if self.hears(tenant, message)]
+
+    def passed_over(self, tenant: Tenant, channel: str, received: Received, wanted: Wanted) -> None:
+        """Counts the rest."""
+        self.count(tenant, channel, received.passed_over)
+        if skipped := len(received.messages) - len(wanted):
+            self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind=NOT_FOR_US).inc(skipped)
+
+    def kept(self, tenant: Tenant, channel: str, wanted: Wanted, kept: Sequence[bool]) -> None:
+        """They are in the inbox, or were seen before."""
         for (message, _), new in zip(wanted, kept, strict=True):
             if new:
                 self._arrived(tenant, message)

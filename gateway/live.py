@@ -108,7 +108,7 @@ class Live:
                 tenants = {tenant for tenant, _, _ in some}
                 heard = await self._redis.pubsub_numsub(*map(channel_key, tenants))
                 listening = {_text(channel) for channel, listeners in heard if listeners}
-                for tenant, kind, data in some:
+                for tenant, kind, data in some if listening else ():
                     if (channel := channel_key(tenant)) in listening:
                         told = _said(data) if isinstance(data, InboundMessage) else data
                         together.setdefault(channel, []).append(orjson.dumps({"kind": kind, "data": told}))

@@ -27,9 +27,9 @@ from config.settings import Settings
 from config.tenants import Tenants
 from gateway import app, front_door, heap, logs
 from gateway.cli import Failed, in_loop
-from gateway.http_limits import GuardedHttp
 from gateway.redis_server import EmbeddedRedis
 from gateway.routes.auth import KEY_FILE, admin_key
+from gateway.short_way import WebhookHttp
 from gateway.spans import NO_SPANS, Spans
 
 log = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ async def serve(door: front_door.Door, host: str, port: int, stop: asyncio.Event
         date_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=10,
-        http=GuardedHttp,
+        http=WebhookHttp,
         ws_max_size=64 * 1024,
     )
     server = _Server(config)

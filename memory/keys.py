@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -82,6 +83,7 @@ def agent_name(agent: str) -> str:
 # -- Redis -----------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(4096)
 def session(ref: ConversationRef) -> str:
     """The session's key, which is also the conversation's name in the inbox."""
     base = f"sm:{check_tenant(ref.tenant)}:{escape(ref.user)}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from config.tenants import LineChannel, Tenant
 from gateway import kinds
 from gateway.adapters.base import Received
+from gateway.adapters.line_texts import DUMMY_TOKENS, ID, texts
 from gateway.adapters.parsing import (
     Object,
     derived_id,
@@ -35,10 +35,6 @@ from gateway.messages import InboundMessage, Kind
 
 SIGNATURE_HEADER = "x-line-signature"
 
-# What the console's "Verify" used to send in place of real tokens: nobody waits for an answer to these.
-_DUMMY_TOKENS = frozenset(("0" * 32, "f" * 32))
-
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _EXTRA = (
     ("packageId", "package_id"),
     ("stickerId", "sticker_id"),
@@ -64,20 +60,25 @@ class LineReceiver:
         if not isinstance(settings, LineChannel):
             raise BadSignature("The channel is not on LINE.")
         _verify(settings.channel_secret.get_secret_value(), body, headers.get(SIGNATURE_HEADER))
-        payload = load_json(body)
-        if not isinstance(payload, dict):
-            return Received((), {"unknown": 1})
-        destination = string(payload, "destination")
-        messages: list[InboundMessage] = []
-        passed_over: Counter[str] = Counter()
-        events = payload.get("events")
-        for event in events if isinstance(events, list) else ():
-            read = _read(event, destination, tenant.id, channel, now) if isinstance(event, dict) else "unknown"
-            if isinstance(read, str):
-                passed_over[read] += 1
-            else:
-                messages.append(read)
-        return Received(tuple(messages), passed_over, destination)
+        return texts(body, tenant.id, channel, now) or read(body, tenant.id, channel, now)
+
+
+def read(body: bytes, tenant: str, channel: str, now: float) -> Received:
+    """What a webhook holds that is known to be LINE's. Raises NotJson."""
+    payload = load_json(body)
+    if not isinstance(payload, dict):
+        return Received((), {"unknown": 1})
+    destination = string(payload, "destination")
+    messages: list[InboundMessage] = []
+    passed_over: Counter[str] = Counter()
+    events = payload.get("events")
+    for event in events if isinstance(events, list) else ():
+        found = _read(event, destination, tenant, channel, now) if isinstance(event, dict) else "unknown"
+        if isinstance(found, str):
+            passed_over[found] += 1
+        else:
+            messages.append(found)
+    return Received(tuple(messages), passed_over, destination)
 
 
 def _verify(secret: str, body: bytes, signature: str | None) -> None:
@@ -101,7 +102,7 @@ def _read(event: Object, destination: str | None, tenant: str, channel: str, now
     if event.get("mode") == "standby" and kind not in (Kind.UNFOLLOW, Kind.UNSEND):
         return "standby"  # another module owns the chat: we don't answer
     reply_token = string(event, "replyToken")
-    if reply_token in _DUMMY_TOKENS:
+    if reply_token in DUMMY_TOKENS:
         return "verify"
     chat = _chat(obj(event, "source"))
     if chat is None:
@@ -168,7 +169,7 @@ def _chat(source: Object) -> tuple[str, str, str | None] | None:
 
 def _id(source: Object, key: str) -> str | None:
     value = source.get(key)
-    return value if isinstance(value, str) and _ID.fullmatch(value) else None
+    return value if isinstance(value, str) and ID.fullmatch(value) else None
 
 
 def _text(parent: Object, key: str = "text") -> str:

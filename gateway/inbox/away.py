@@ -14,7 +14,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any
 
 from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Policy, event_of, name_of
@@ -35,6 +37,9 @@ CONTACT_EVERY = 5.0  # seconds while it is not
 RECENT = 60.0  # seconds after which nothing put into the inbox waits there but what was seen waiting
 MOST_SEEN = 5_000  # conversations that are looked through for that; if more wait, nobody is answered from here
 
+Messages = Sequence[tuple[InboundMessage, Policy]]
+Told = Callable[[Sequence[bool] | BaseException], object]
+PutSoon = Callable[[Messages, Told], bool]
 Take = Callable[[Entry], Awaitable[None]]
 CatchUp = Callable[[ConversationRef], Awaitable[None]]
 
@@ -55,6 +60,8 @@ class SafeInbox:
         self._contact_at = -CONTACT_EVERY
         self._crowded = False
         self._putting = Together(self._through)
+        self._coming: list[tuple[Messages, Told]] = []
+        self._tasks: set[asyncio.Task[list[bool]]] = set()
         self.away = False
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
@@ -65,6 +72,44 @@ class SafeInbox:
                 return list(await self._putting(messages))
             except InboxUnavailable as error:
                 doubtful = error.ambiguous
+        return await self._keep_here(messages, doubtful)
+
+    def put_soon(self, messages: Messages, told: Told) -> bool:
+        """As `put`, for a caller who does not wait: `told` gets what that returns or raises. What comes in one turn of
+        the event loop goes together. False: the inbox is away, and nothing was begun."""
+        if self.away:
+            return False
+        if not self._coming:
+            asyncio.get_running_loop().call_soon(self._let_in)
+        self._coming.append((messages, told))
+        return True
+
+    def _let_in(self) -> None:
+        coming, self._coming = self._coming, []
+        spooled = self._spool.count() > 0  # one look for all of them
+        for messages, told in coming:
+            if spooled:
+                self._apart(self.put(messages), told)
+            else:
+                self._putting.soon(messages, partial(self._went, messages, told))
+
+    def _went(self, messages: Messages, told: Told, outcome: Sequence[bool] | BaseException) -> None:
+        if isinstance(outcome, InboxUnavailable):
+            self._apart(self._keep_here(messages, outcome.ambiguous), told)
+        else:
+            told(outcome)
+
+    def _apart(self, work: Coroutine[Any, Any, list[bool]], told: Told) -> None:
+        def done(task: asyncio.Task[list[bool]]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled():
+                told(task.exception() or task.result())
+
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(done)
+
+    async def _keep_here(self, messages: Messages, doubtful: bool) -> list[bool]:
         entries = await asyncio.to_thread(self._spool.add, messages, doubtful=doubtful)
         for entry in entries:
             if entry is None:

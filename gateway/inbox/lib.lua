@@ -19,17 +19,20 @@ local function hash(conv) return 'cc:c:{' .. conv .. '}' end
 local function alias(conv) return 'cc:alias:{' .. conv .. '}' end
 local function tenant_of(conv) return string.match(conv, '^sm:([^:]+):') end
 
+local woken = 0 -- how many workers this script has woken: no more can be
 local function wake(P)
-  redis.call('LPUSH', P .. ':wake', 1)
-  redis.call('LTRIM', P .. ':wake', 0, 15)
+  woken = woken + 1
+  if woken > 16 then return end
+  if redis.call('LPUSH', P .. ':wake', 1) > 16 then redis.call('LTRIM', P .. ':wake', 0, 15) end
 end
 
+-- Whether it was not ready yet.
 local function make_ready(P, conv, since)
   local tenant = tenant_of(conv)
   local key = P .. ':ready:' .. tenant
-  if redis.call('ZADD', key, 'NX', since, conv) == 1 and redis.call('ZCARD', key) == 1 then
-    redis.call('RPUSH', P .. ':tenants', tenant)
-  end
+  if redis.call('ZADD', key, 'NX', since, conv) == 0 then return false end
+  if redis.call('ZCARD', key) == 1 then redis.call('RPUSH', P .. ':tenants', tenant) end
+  return true
 end
 
 local function unready(P, conv)
@@ -43,13 +46,13 @@ end
 -- Marks a conversation that nobody holds. Marking again is harmless: a duplicate delivery may do it.
 local function mark(P, conv, at, now)
   if redis.call('ZSCORE', P .. ':lease', conv) then return end
-  if redis.call('ZSCORE', P .. ':ready:' .. tenant_of(conv), conv) then return end
-  if at > now then
+  if at <= now then
+    if make_ready(P, conv, now) then
+      redis.call('ZREM', P .. ':due', conv)
+      wake(P)
+    end
+  elseif not redis.call('ZSCORE', P .. ':ready:' .. tenant_of(conv), conv) then
     if redis.call('ZADD', P .. ':due', at, conv) == 1 then wake(P) end
-  else
-    redis.call('ZREM', P .. ':due', conv)
-    make_ready(P, conv, now)
-    wake(P)
   end
 end
 
@@ -69,9 +72,8 @@ local function looked(P, now)
 end
 
 -- Something has come into a conversation's queue. A try that failed waits out its pause, unless it waits for just this; a
--- holder looks again when it is done.
-local function come(P, conv, at, now)
-  local p, h, w = unpack(redis.call('HMGET', hash(conv), 'p', 'h', 'w'))
+-- holder looks again when it is done. `p`, `h` and `w` as its hash has them.
+local function come(P, conv, at, now, p, h, w)
   if not h and not (p and tonumber(p) > now and not w) then mark(P, conv, at, now) end
 end
 

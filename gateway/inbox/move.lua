@@ -16,7 +16,7 @@ end
 local there = hash(to)
 if redis.call('EXISTS', there) == 0 then redis.call('HSET', there, 'f', now, 'l', now, 'd', 0, 'm', 0, 'x', x or 5) end
 for _, entry in ipairs(entries) do redis.call('RPUSH', queue(to), entry) end
-come(P, to, now, now)
+come(P, to, now, now, unpack(redis.call('HMGET', there, 'p', 'h', 'w')))
 redis.call('LTRIM', q, count, -1)
 settle(P, conv, now)
 return 1

@@ -9,9 +9,10 @@ for i = 4, #ARGV, 6 do
     conv = home(conv, kept_for)
     local c = hash(conv)
     redis.call('RPUSH', queue(conv), entry)
-    local f = tonumber(redis.call('HGET', c, 'f')) or now
+    local f, p, h, w = unpack(redis.call('HMGET', c, 'f', 'p', 'h', 'w'))
+    f = tonumber(f) or now
     redis.call('HSET', c, 'f', f, 'l', now, 'd', d, 'm', m, 'x', x)
-    come(P, conv, d == 0 and now or math.min(now + d, f + m), now)
+    come(P, conv, d == 0 and now or math.min(now + d, f + m), now, p, h, w)
     kept[#kept + 1] = 1
   else
     kept[#kept + 1] = 0

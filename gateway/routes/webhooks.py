@@ -9,7 +9,9 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import lru_cache, partial
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -22,8 +24,10 @@ from gateway.bot_ids import BotIds
 from gateway.channel_states import ChannelStates, Trouble
 from gateway.errors import InboxUnavailable, ReceiveFault
 from gateway.http_limits import FOR_PROGRAMS, sent
-from gateway.intake import Intake
+from gateway.inbox.away import PutSoon
+from gateway.intake import Intake, Wanted
 from gateway.metrics import Metrics
+from gateway.short_way import Answer, Headers
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -34,9 +38,11 @@ log = logging.getLogger(__name__)
 LARGEST_BODY = 1024 * 1024
 SLOWEST_BODY = 10.0  # seconds
 _DESTINATION = re.compile(rb'"destination"\s*:\s*"(U[0-9a-f]{32})"')
+NOWHERE = "Nothing can be kept just now"
 RETRY_AFTER = 5  # seconds we ask a platform to wait when nothing can be kept
 _READ = {name.encode(): name for name in ("content-length", line.SIGNATURE_HEADER, telegram.SECRET_HEADER)}
 _TAKEN = [(b"content-type", b"application/json"), (b"content-length", b"2")]  # no browser sees it: it was signed
+_TAKEN_HEAD = b"HTTP/1.1 200 OK\r\n" + b"".join(b"%b: %b\r\n" % header for header in _TAKEN)
 
 
 class Refused(Exception):
@@ -59,14 +65,17 @@ class Webhooks:
         metrics: Metrics,
         bot_ids: BotIds,
         states: ChannelStates,
+        put_soon: PutSoon | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """Without `put_soon` every webhook waits for its own put."""
         self._tenant_of = tenant_of
         self._receivers = receivers
         self._intake = intake
         self._metrics = metrics
         self._bot_ids = bot_ids
         self._states = states
+        self._put_soon = put_soon
         self._clock = clock
         self._admission = Admission()
 
@@ -84,6 +93,66 @@ class Webhooks:
             platform = parts[1] if len(parts) > 1 and parts[1] in self._receivers else "unknown"
             self._metrics.webhooks_refused.labels(platform=platform, status=refused.status).inc()
             await _refuse(send, refused.status, str(refused))
+
+    def at_once(self, url: bytes, headers: Headers, body: bytes, answer: Answer) -> bool:
+        """Takes a webhook about which nothing is out of the ordinary, and answers it when it is safely kept. False:
+        nothing was done, it goes the way of all others."""
+        parts = _parts(url)
+        if self._put_soon is None or len(parts) != 4 or len(body) > LARGEST_BODY:
+            return False
+        _, platform, tenant_id, channel = parts
+        tenant = self._tenant_of(tenant_id)
+        settings = tenant.channels.get(channel) if tenant else None
+        if (
+            tenant is None
+            or settings is None
+            or settings.platform != platform
+            or not self._admission.at_once(tenant_id)
+        ):
+            return False
+        receiver = self._receivers.get(platform)
+        given = {_READ[name]: value.decode("latin-1") for name, value in headers if name in _READ}
+        try:
+            if receiver is None:
+                return False
+            received = receiver.receive(tenant, channel, body, given, self._clock())
+        except ReceiveFault:
+            return False
+        if received.destination and not self._bot_ids.matches(tenant, channel, received.destination):
+            return False
+        if self._states.met_here(tenant_id, channel, Trouble.SWAPPED):
+            return False
+        wanted = self._intake.wanted(tenant, received)
+        if wanted and not self._put_soon(wanted, partial(self._put, tenant, channel, wanted, answer)):
+            return False
+        self._intake.passed_over(tenant, channel, received, wanted)
+        if not wanted:
+            answer(_TAKEN_HEAD, b"{}")
+        return True
+
+    def _put(
+        self,
+        tenant: Tenant,
+        channel: str,
+        wanted: Wanted,
+        answer: Answer,
+        outcome: Sequence[bool] | BaseException,
+    ) -> None:
+        if not isinstance(outcome, BaseException):
+            self._intake.kept(tenant, channel, wanted, outcome)
+            answer(_TAKEN_HEAD, b"{}")
+            return
+        status, title = 500, "Something went wrong"
+        if isinstance(outcome, InboxUnavailable):
+            log.error("message can't be kept: %s", outcome, extra={"tenant": tenant.id, "channel": channel})
+            status, title = 503, NOWHERE
+        else:
+            log.error("message can't be kept: %s", type(outcome).__name__, extra={"tenant": tenant.id})
+        platform = tenant.channels[channel].platform
+        self._metrics.webhooks_refused.labels(platform=platform, status=status).inc()
+        headers, said = _refusal(status, title)
+        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+        answer(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode() + lines, said)
 
     async def _take(self, platform: str, tenant_id: str, channel: str, scope: Scope, receive: Receive) -> None:
         tenant = self._tenant_of(tenant_id)
@@ -107,7 +176,7 @@ class Webhooks:
             await self._intake.keep(tenant, channel, received)
         except InboxUnavailable as error:
             log.error("message can't be kept: %s", error, extra={"tenant": tenant.id, "channel": channel})
-            raise Refused(503, "Nothing can be kept just now") from error
+            raise Refused(503, NOWHERE) from error
 
     async def _suspect(self, tenant: Tenant, channel: str, body: bytes) -> None:
         """A webhook whose signature is wrong may well be another of our channels': its URL was pasted into the wrong
@@ -149,7 +218,20 @@ async def _rest(receive: Receive) -> bytes:
             return b"".join(chunks)
 
 
+@lru_cache(4096)
+def _parts(url: bytes) -> tuple[str, ...]:
+    """Of a path that means what it says; none of another."""
+    plain = url.isascii() and not any(sign in url for sign in b"%?#")
+    return tuple(url.decode().strip("/").split("/")) if plain else ()
+
+
 async def _refuse(send: Send, status: int, title: str) -> None:
+    headers, body = _refusal(status, title)
+    await sent(send, {"type": "http.response.start", "status": status, "headers": headers})
+    await sent(send, {"type": "http.response.body", "body": body})
+
+
+def _refusal(status: int, title: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
     body = orjson.dumps({"title": title, "status": status})
     headers = [
         (b"content-type", b"application/problem+json"),
@@ -162,5 +244,4 @@ async def _refuse(send: Send, status: int, title: str) -> None:
         headers.append((b"allow", b"POST"))
     if status in (408, 413):
         headers.append((b"connection", b"close"))
-    await sent(send, {"type": "http.response.start", "status": status, "headers": headers})
-    await sent(send, {"type": "http.response.body", "body": body})
+    return headers, body

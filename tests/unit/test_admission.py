@@ -53,3 +53,12 @@ async def test_a_flood_that_is_over_is_forgotten_within_seconds() -> None:
     await admission.admitted("quiet")
     await admission.admitted("loud")
     assert len(clock.slept) == waited
+
+
+async def test_who_would_have_to_wait_is_told_and_not_counted() -> None:
+    clock = Clock()
+    admission = Admission(clock, clock.sleep)
+    assert admission.at_once("quiet") is True
+    assert [admission.at_once("loud") for _ in range(int(AT_ONCE) + 3)] == [True] * int(AT_ONCE) + [False] * 3
+    await admission.admitted("loud")
+    assert (round(clock.slept[0], 6), admission.at_once("quiet")) == (1 / A_SECOND, True)

@@ -197,6 +197,31 @@ async def test_a_message_does_not_overtake_what_the_spool_holds_of_its_conversat
     assert remote.events == ["3", "seen line-main:1", "2"]
 
 
+async def soon(safe: SafeInbox, event: str, user: str = "line:a") -> object:
+    """What a caller who does not wait is told."""
+    told: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    assert safe.put_soon([(message(event, user=user), Policy())], told.set_result) is True
+    return await told
+
+
+async def test_who_does_not_wait_for_a_put_is_told_the_same(tmp_path: Path) -> None:
+    remote, spool = Remote(), Spool(tmp_path)
+    safe = SafeInbox(remote, spool, nothing, nothing)
+    assert await asyncio.gather(soon(safe, "0"), soon(safe, "1", "line:b")) == [[True], [True]]
+    [held] = kept(spool, "2")  # another process has it in hand
+    assert [await soon(safe, "3"), await soon(safe, "4", "line:b")] == [[True], [True]]
+    assert remote.events == ["0", "1", "4"]  # the third must not overtake the second
+    held.remove()
+    for entry in spool.free():
+        entry.remove()
+    remote.fails = [InboxUnavailable("cut off", ambiguous=True)]
+    assert await soon(safe, "5") == [True]
+    assert [entry.spooled.doubtful for entry in spool.free()] == [True]
+    told: list[object] = []
+    assert safe.put_soon([(message("6"), Policy())], told.append) is False  # it is away by now: nothing was begun
+    assert told == []
+
+
 async def test_a_message_that_may_stand_in_the_inbox_is_answered_by_no_process_from_here(tmp_path: Path) -> None:
     remote, spool, taken = Remote(), Spool(tmp_path), []
 

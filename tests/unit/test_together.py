@@ -81,3 +81,23 @@ async def test_a_call_has_its_limit_of_items() -> None:
     calls.may.set()
     await asyncio.gather(*tasks)
     assert [len(made) for made in calls.made] == [1, MOST, 1]
+
+
+async def test_who_does_not_wait_is_told_and_what_comes_in_one_turn_of_the_loop_goes_together() -> None:
+    calls = Calls()
+    calls.may.set()
+    together = Together(calls)
+    told: list[object] = []
+    for items in ([1], [2, 3]):
+        together.soon(items, told.append)
+    waited = asyncio.create_task(together([4]))
+    assert await waited == [40]
+    assert (calls.made, told) == ([[1, 2, 3], [4]], [[10], [20, 30]])
+    calls.fails = True
+    together.soon([5], told.append)
+    together.soon([6], told.append)
+    await together.close()
+    await asyncio.sleep(0)
+    assert [type(one) for one in told[2:]] == [ConnectionError] * 2
+    calls.fails = False
+    assert await together([7]) == [70]

@@ -1,0 +1,76 @@
+"""The server's end of a webhook's short way, with an application that answers when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gateway.processes import serve
+from gateway.short_way import Answer, Headers
+
+REQUEST = b"POST /webhooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n"
+
+
+class App:
+    """Takes every webhook at once but those that say `no`; those get their own body back."""
+
+    def __init__(self) -> None:
+        self.closing = asyncio.Event()
+        self.taken: asyncio.Queue[tuple[bytes, Answer]] = asyncio.Queue()
+
+    def at_once(self, url: bytes, headers: Headers, body: bytes, answer: Answer) -> bool:
+        if body == b"no":
+            return False
+        self.taken.put_nowait((body, answer))
+        return True
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body = (await receive())["body"]
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": body})
+
+
+@pytest.fixture
+async def served() -> Any:
+    app, stop = App(), asyncio.Event()
+    bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(serve(app, "127.0.0.1", 0, stop, bound.set_result))  # type: ignore[arg-type]
+    reader, writer = await asyncio.open_connection("127.0.0.1", await bound)
+    async with asyncio.timeout(60):
+        yield app, stop, serving, reader, writer
+        writer.close()
+        stop.set()
+        await serving
+
+
+async def test_a_server_that_ends_answers_first_what_it_has_taken(served: Any) -> None:
+    app, stop, serving, reader, writer = served
+    writer.write(REQUEST)
+    _, answer = await app.taken.get()
+    stop.set()
+    while not app.closing.is_set():
+        await asyncio.sleep(0.01)
+    assert not serving.done()
+    await asyncio.sleep(0.3)  # the server has told its connections by then
+    answer(HEAD, b"ok")
+    assert await reader.read() == HEAD + b"connection: close\r\n\r\nok"
+    assert await serving == 0
+
+
+async def test_what_comes_before_the_answer_waits_its_turn_and_who_is_gone_is_not_answered(served: Any) -> None:
+    app, _, _, reader, writer = served
+    writer.write(REQUEST + REQUEST[:-2] + b"no" + REQUEST)
+    _, answer = await app.taken.get()
+    answer(HEAD, b"ok")
+    whole = HEAD + b"\r\nok"
+    assert await reader.readexactly(2 * len(whole)) == whole + whole[:-2] + b"no"
+    # Behind others in one piece a webhook takes the long way; by itself the short one again.
+    assert await reader.readexactly(len(whole)) == whole[:-2] + b"hi"
+    writer.write(REQUEST)
+    _, answer = await app.taken.get()
+    writer.transport.abort()
+    await asyncio.sleep(0.1)
+    answer(HEAD, b"ok")

@@ -27,9 +27,11 @@ _ASKED = re.compile(
     r"|\b(?:do|does|will) (?:you|u|you guys|the shop|the store|it) (?:open|close)\b"
     r"|\b(?:you )?open (?:now|tonight)\b"
 )
-# Questions of hours where they name a day: "open on Sunday?", "Saturday hours?", "เสาร์นี้เปิดป่ะ".
+# Questions of hours where they name a day: "open on Sunday?", "Saturday hours?", "เสาร์นี้เปิดป่ะ"; and what a follow-up
+# means ("time open on sunday", "ร้านเปิด วันอาทิตย์").
 _WITH_A_DAY = re.compile(
-    r"^(?:u |you |still )*(?:open|closed)(?: on| this| next| at)*\W*$|\bhours\b.{0,12}$|(?:เปิด|ปิด|หยุด)(?:ร้าน)?\W*\?"
+    r"^(?:u |you |still |time )*(?:open|closed)(?: on| this| next| at)*\W*$|^(?:ร้าน)?เปิด\W*$"
+    r"|\bhours\b.{0,12}$|(?:เปิด|ปิด|หยุด)(?:ร้าน)?\W*\?"
 )
 _OTHER = re.compile(
     r"สาขา|กล่อง|แอป|แอพ|เครื่อง|บัญชี|ลงทะเบียน|จอง|พรี|ออเดอร์|รับสมัคร|\b(?:branch|account|app|box|file|registration|booking)\b"

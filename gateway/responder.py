@@ -77,6 +77,7 @@ _OWN = re.compile(
     r"|\bsame (?:order|again|as)\b|\b(?:for|of) (?:both|all)\b"
     r"|\bin total\b|\baltogether\b|\bdid you (?:look|check|get|find|receive|ask)\b"
 )
+_AND_THAT = re.compile(r"^(?:แล้ว|ส่วน).*(?:ล่ะ|หล่ะ)(?:คะ|ค่ะ|ครับ|คับ)?\W*$")  # "and the mocha?", whatever it is taken for
 _THANKS = re.compile(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
 _GREETS = re.compile(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
 _WAI = "🙏"  # greets first, and thanks later on
@@ -219,7 +220,8 @@ class Responder:
                 )
         if question.standalone and (meant := self._meant(question, event, faq)):
             return meant
-        asks = event.event_type in _ASKING and not _OWN.search(normalise(words))
+        plain = normalise(words)
+        asks = (event.event_type in _ASKING or _AND_THAT.search(plain)) and not _OWN.search(plain)
         if asks and (passage := sure(question.files)):
             return Answer(sources.quoted(passage, question.language), by_shop=True)
         if match is not None and match.certainty >= LIKELY:

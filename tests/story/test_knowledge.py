@@ -14,6 +14,7 @@ import pytest
 
 from memory.unanswered import UnansweredQuestions
 from tests.house import LLM_KEY, House, house, shop
+from tests.unit.test_documents import pdf_of
 
 STAFF = -100777
 FAQ = [
@@ -81,6 +82,37 @@ async def test_from_the_files_with_their_names_and_what_nothing_answers_goes_to_
     assert [(one.question, one.times, one.language) for one in listed] == [
         ("which planet is your owner from?", 1, "en")
     ]
+
+
+async def test_without_a_model_a_few_files_of_each_kind_are_quoted_and_nothing_else(
+    tmp_path: Path, redis_url: str
+) -> None:
+    folder = tmp_path / "config" / "knowledge" / "shop"
+    folder.mkdir(parents=True)
+    files: dict[str, bytes] = {
+        "prices.csv": "item,price,note\nYirgacheffe,450 baht,floral\nบราวนี่,55 บาท,มีถั่ววอลนัท\n".encode(),
+        "class.txt": "คอร์สดริปกาแฟเรียนทุกวันอาทิตย์ คนละ 900 บาท".encode(),
+        "returns.md": b"# Returns\n\n## Exchange\n\nUnopened bags within 7 days",
+        "catering.pdf": pdf_of("Catering for offices: at least 30 cups, 65 baht a cup."),
+    }
+    for name, written in files.items():
+        (folder / name).write_bytes(written)
+        os.utime(folder / name, (1_700_000_000, 1_700_000_000))
+    async with house(tmp_path, redis_url, {"shop": content() | {"language": "auto"}}) as home:
+        for chat, (asked, told) in enumerate(
+            (
+                ("how much is the yirgacheffe?", "450 baht"),
+                ("บราวนี่มีถั่วไหมคะ", "มีถั่ววอลนัท"),
+                ("แล้วคอร์สดริปล่ะคะ", "คนละ 900 บาท"),
+                ("can I exchange unopened bags?", "within 7 days"),
+                ("how much is catering a cup?", "65 baht a cup"),
+            ),
+            60,
+        ):
+            assert told in await says(home, 60 if chat == 62 else chat, asked), asked
+        for chat, asked in enumerate(("how much is the kenya?", "บราวนี่ส่งต่างจังหวัดไหม", "catering at night?"), 80):
+            answer = await says(home, chat, asked)
+            assert not any(word in answer for word in ("baht", "บาท", "Source", "ที่มา")), answer
 
 
 @pytest.mark.parametrize("home", [None], indirect=True, ids=["rules"])

@@ -27,6 +27,8 @@ def asked(words: str, now: datetime = TUESDAY, language: Tongue = "th", hours: d
         ("What time do you close", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),
         ("open till what time?", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),
         ("hours?", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),
+        ("time open on wednesday?", "en", "Tomorrow's hours are 09:00-12:00, 13:00-18:00."),
+        ("ร้านเปิด วันพุธ", "th", "พรุ่งนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
         ("พรุ่งนี้เปิดมั้ย", "th", "พรุ่งนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
     ],
 )

@@ -144,6 +144,8 @@ async def test_a_model_that_obeys_every_attack_gives_nothing_away(tmp_path: Path
         model.heard.clear()
         for number, (way, attack) in enumerate(ways):
             await bring(home, way, number, attack)
+            if number % 8 == 7:  # what waits for long is answered without the model
+                await home.quiet(120)
         await home.quiet(120)
         # Each was heard and obeyed: what follows is not for want of trying.
         missed = [ways[number] for number in range(len(ways)) if number not in model.obeyed]

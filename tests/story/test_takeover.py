@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import redis
 
 from gateway.takeover import wants_a_person
+from memory.short_term import codec
 from tests.house import TELEGRAM_SECRET, House, house, shop
 from tests.standins.line import monthly_limit
 from tests.standins.model import Fault
@@ -37,8 +37,7 @@ class Clock:
 
 def session(redis_url: str, user: str) -> dict[str, Any]:
     with redis.Redis.from_url(redis_url) as client:
-        stored: dict[str, Any] = json.loads(client.get(f"sm:shop:{user}"))
-    return stored
+        return codec.decode(client.get(f"sm:shop:{user}")).model_dump(mode="json")
 
 
 async def says(home: House, chat: int, text: str, user: int | None = None, *, name: str = "Test") -> None:

@@ -31,7 +31,7 @@ from redis.asyncio import Redis
 from benchmarks import shop_talk
 from benchmarks.copied_index import copy_index
 from benchmarks.house import full_session, open_house, seed
-from benchmarks.load import Door, answered, answered_at
+from benchmarks.load import KNOWN, Door, answered, answered_at
 from benchmarks.processes import in_order, resident_mb
 from benchmarks.tenant_lists import NOW, TENANT, customer, write
 from gateway.inbox.base import Policy
@@ -122,7 +122,9 @@ async def workers(sizes: Sequence[int], seconds: float, rate: float | None) -> N
             await seed(house)
             await house.warm(door)
             await house.quiet()
-            most = await answered(house.standin, door, seconds, full=True, at_once=IN_FLIGHT * number)
+            # Who writes again before they are answered gets one answer for both, which looks like a lost one here.
+            at_once = min(IN_FLIGHT * number, KNOWN)
+            most = await answered(house.standin, door, seconds, full=True, at_once=at_once)
             began = _cpu(one.pid for one in crew)
             half = await answered_at(house.standin, door, rate or max(1.0, most.rate / 2), seconds, full=True)
             worked = _cpu(one.pid for one in crew) - began

@@ -80,7 +80,8 @@ def test_a_mutated_webhook_still_brings_the_words(name: str, data: st.DataObject
             del parent[path[-1]]
         else:
             other = data.draw(odd_values, "value")
-            parent[path[-1]] = None if type(other) is type(before) else other
+            # Another text may be another kind of event, also in the place of what a mutation put there before.
+            parent[path[-1]] = None if type(other) in (type(before), str) else other
     received = line(body) if name.startswith("line/") else telegram(body)
     assert WORDS[name] in received.messages[0].text
 

@@ -183,7 +183,12 @@ class _Splitter:
         text = self.text[start:end]
         if not visible(text):
             return None
-        clipped = [_trimmed(Span(max(s.start, start) - start, min(s.end, end) - start, s.mark), text) for s in spans]
+        # A span that held nothing but the space around a cut ends before the part begins.
+        clipped = [
+            _trimmed(Span(first, last, s.mark), text)
+            for s in spans
+            if (first := max(s.start, start) - start) < (last := min(s.end, end) - start)
+        ]
         kept = sorted((span for span in clipped if span.start < span.end), key=lambda span: (span.start, -span.end))
         return Rich(text, tuple(kept))
 

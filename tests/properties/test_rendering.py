@@ -134,6 +134,7 @@ def test_telegram_pieces_are_within_every_limit(source: str, limit: int) -> None
 
 @relaxed
 @given(markdown, limits)
+@example("**ลาเต้ `น้ำแข็งค่ะนะคะ ` ลาเต้**", 14)
 def test_telegram_entities_are_legal_and_nest(source: str, limit: int) -> None:
     for piece in render_telegram(source, limit):
         size = utf16_len(piece.text)

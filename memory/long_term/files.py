@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 import orjson
 
@@ -25,6 +26,7 @@ from memory.long_term.place import Compression, Mark, Place
 from memory.models import LongTermMemory
 from memory.retention import Retention
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 JOURNAL_BYTES = 128 * 1024  # a longer journal is folded in: some hundred events for one rewrite of the file
@@ -270,13 +272,10 @@ class Files:
             whole: Document = document.empty(tenant, user)
             told: Sequence[Event] = ()
             if mark.file is not None:
-                raw, complete = place.read(mark.file)
-                try:
-                    whole, told = _read_apart(raw)
-                except ValueError:
+                found = _whole(place, mark.file, _read_apart)
+                if found is None:
                     return None
-                if not complete:
-                    return None
+                whole, told = found
             added = journal.read(place.journal, 0, place.safe)
             merged = document.merge(whole, added.lines, self._clock())
             entry = self._entry(mark, merged, added.end, tenant, user, told)
@@ -285,15 +284,9 @@ class Files:
 
     def _merged(self, place: Place, mark: Mark, tenant: str, user: str) -> tuple[Document, int] | None:
         """The file with its journal, and how far that was read; None: the file is broken."""
-        whole = document.empty(tenant, user)
-        if mark.file is not None:
-            raw, complete = place.read(mark.file)
-            try:
-                whole = document.parse(raw)
-            except ValueError:
-                return None
-            if not complete:
-                return None
+        whole = document.empty(tenant, user) if mark.file is None else _whole(place, mark.file, document.parse)
+        if whole is None:
+            return None
         added = journal.read(place.journal, 0, place.safe)
         return document.merge(whole, added.lines, self._clock()), added.end
 
@@ -338,16 +331,10 @@ class Files:
     def _fold(self, place: Place, tenant: str, user: str, now: datetime) -> int:
         """The journal into the file, retention applied; a journal with broken lines is set aside, not removed."""
         mark = place.mark()
-        whole = document.empty(tenant, user)
-        if mark.file is not None:
-            raw, complete = place.read(mark.file)
-            try:
-                whole = document.parse(raw)
-            except ValueError:
-                complete = False
-            if not complete:
-                self._mend(place, tenant, user)
-                return self._fold(place, tenant, user, now)
+        whole = document.empty(tenant, user) if mark.file is None else _whole(place, mark.file, document.parse)
+        if whole is None:
+            self._mend(place, tenant, user)
+            return self._fold(place, tenant, user, now)
         added = journal.read(place.journal, 0, place.safe)
         merged = document.merge(whole, added.lines, self._clock())
         removed = document.trim(merged, now, self._retention(tenant))
@@ -362,6 +349,16 @@ class Files:
             place.drop_journal()
         self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
         return removed
+
+
+def _whole(place: Place, path: str, parse: Callable[[bytes], T]) -> T | None:
+    """What a file holds; None: it is broken."""
+    raw, complete = place.read(path)
+    try:
+        found = parse(raw)
+    except ValueError:
+        return None
+    return found if complete else None
 
 
 def _read_apart(raw: bytes) -> tuple[Document, Sequence[Event]]:

@@ -117,9 +117,11 @@ async def answered_at(standin: StandIn, door: Door, rate: float, seconds: float,
 
 
 async def answered(standin: StandIn, door: Door, seconds: float, *, full: bool, at_once: int) -> Outcome:
-    """As many whole turns as the bot can do, `at_once` customers waiting for their answer at any time. The first
-    `_RAMP` seconds, in which connections are made, don't count."""
-    client, who, outcome = Client(door.port), users(full), Outcome()
+    """As many whole turns as the bot can do, `at_once` customers waiting for their answer at any time: none writes
+    again before they have it, as two messages of one may get one answer. The first `_RAMP` seconds, in which
+    connections are made, don't count."""
+    assert not full or at_once <= KNOWN
+    client, stranger, outcome = Client(door.port), users(False), Outcome()
     waiting: dict[int, asyncio.Future[None]] = {}
 
     def sent(number: int) -> None:
@@ -130,9 +132,10 @@ async def answered(standin: StandIn, door: Door, seconds: float, *, full: bool, 
     begin = time.perf_counter() + _RAMP
     end = begin + seconds
 
-    async def lane() -> None:
+    async def lane(first: int) -> None:
+        own = itertools.cycle(range(first, KNOWN, at_once))
         while time.perf_counter() < end:
-            number, path, body, headers = door.message(who())
+            number, path, body, headers = door.message(next(own) if full else stranger())
             answer = waiting[number] = asyncio.get_running_loop().create_future()
             at = time.perf_counter()
             outcome.sent += 1
@@ -145,7 +148,7 @@ async def answered(standin: StandIn, door: Door, seconds: float, *, full: bool, 
             if begin <= (now := time.perf_counter()) <= end:
                 outcome.times.append((now - at) * 1000)
 
-    await asyncio.gather(*(lane() for _ in range(at_once)))
+    await asyncio.gather(*map(lane, range(at_once)))
     outcome.seconds = seconds
     outcome.times.sort()
     client.close()

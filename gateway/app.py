@@ -34,6 +34,7 @@ from gateway.intake import Intake
 from gateway.ledger import Ledger
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
+from gateway.room import Room
 from gateway.spans import NO_SPANS, Spans
 from gateway.spending import Spending
 from gateway.tally import Tally
@@ -123,6 +124,7 @@ async def work(
         assert isinstance(line, LineSender)
         assert isinstance(telegram, TelegramSender)
         ledger = Ledger(client, line.recipients, clock)
+        room = Room(concurrency, lease)
         turn = turn_of(
             *(settings, tenants, inbox, manager, senders, states, stack, {"line": line}),
             client=client,
@@ -131,6 +133,7 @@ async def work(
             budgets=budgets,
             timings=timings,
             times=times,
+            room=room,
             live=live,
             watching=[board, tally],
             clock=clock,
@@ -180,7 +183,7 @@ async def work(
         worker = Worker(
             inbox,
             timings.turns(turn),
-            concurrency=concurrency,
+            room=room,
             lease=lease,
             grace=settings.shutdown_grace,
             on_alive=alive,

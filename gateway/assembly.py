@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gateway.live import Live
     from gateway.media import Fetcher
     from gateway.patience import Holder, Times
+    from gateway.room import Room
     from gateway.spending import Spending
     from gateway.timings import Timings
     from gateway.turn import Turn
@@ -271,6 +272,7 @@ def turn_of(
     budgets: Budgets | None = None,
     timings: Timings | None = None,
     times: Times | None = None,
+    room: Room | None = None,
     live: Live | None = None,
     watching: Sequence[Watcher] = (),
     clock: Clock = utc_now,
@@ -369,6 +371,7 @@ def turn_of(
         reach=reach,
         names=Names(manager, client, line.profile if isinstance(line, LineSender) else None),
         times=times or Times(),
+        room=room,
         manager=manager,
         enable_memory=settings.enable_memory,
         clock=clock,

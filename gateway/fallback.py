@@ -11,7 +11,8 @@ from gateway.inbox.base import Claim, Claims, Inbox, Outcome, SessionWrite, even
 from gateway.inbox.in_process import InProcessInbox
 from gateway.inbox.spool import Entry
 from gateway.pacing import Limit
-from gateway.worker import Worker
+from gateway.room import Room
+from gateway.worker import LEASE, Worker
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ class Fallback:
             log.warning("answering from here with minimal sessions until the inbox is back")
             self._inbox = SpoolingInbox()
             turn = self._turn_over(self._inbox, self._stack)
-            worker = Worker(self._inbox, turn, concurrency=AT_ONCE, grace=self._grace)  # type: ignore[arg-type]
+            worker = Worker(self._inbox, turn, room=Room(AT_ONCE, LEASE), grace=self._grace)  # type: ignore[arg-type]
             self._working = asyncio.create_task(worker.run(self._stop))
         await self._inbox.take(entry)
 

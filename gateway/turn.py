@@ -43,6 +43,7 @@ from gateway.privacy import Notices, kept_event, kept_lines
 from gateway.reach import Reach
 from gateway.responder import Question, Responder, access_of
 from gateway.riding import Ridden
+from gateway.room import Room
 from gateway.routing import Routing
 from gateway.standalone import size_of
 from gateway.texts import Tongue, text
@@ -98,6 +99,7 @@ class Turn:
         routing: Routing | None = None,
         ask_staff: AskStaff | None = None,
         times: Times = Times(),
+        room: Room | None = None,
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -126,6 +128,7 @@ class Turn:
         self._routing = routing
         self._ask_staff = ask_staff
         self._homes = Homes(inbox, manager)
+        self._resting = (room or Room(1, 1.0)).resting
         self._enable_memory = enable_memory
         self._clock = clock
 
@@ -197,7 +200,8 @@ class Turn:
                     case Expired(why):
                         dead = why
                     case _:
-                        dead = await self._courier.deliver(claim, tenant, outbox)
+                        with self._resting:
+                            dead = await self._courier.deliver(claim, tenant, outbox)
                         if dead is not None and dead.startswith(REFUSED):
                             outbox = await self._apologise(claim, moment, outbox)
             sent_at = self._clock()
@@ -326,10 +330,11 @@ class Turn:
         watch = None if moment.hurried else self._senders[last.platform].watch(tenant, target)
         try:
             question = replace(question, watch=watch)
-            if self._after_hours is not None and not tenant.is_open(moment.now):
-                answer = await self._after_hours.answer(moment, question)
-            else:
-                answer = await self._responder.answer(question)
+            with self._resting:
+                if self._after_hours is not None and not tenant.is_open(moment.now):
+                    answer = await self._after_hours.answer(moment, question)
+                else:
+                    answer = await self._responder.answer(question)
             if self._ask_staff is not None:
                 answer = await self._ask_staff.noted(moment, answer)
         finally:

@@ -21,6 +21,8 @@ from gateway.room import Room
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 64  # conversations that are worked at
+LEASE = 10.0  # seconds
 POLL = 2.0  # seconds between looks for leases that ended: with the lease itself the longest wait after a worker's death
 PAUSES = (2.0, 8.0, 30.0, 120.0, 600.0)  # seconds before the second, third … try
 
@@ -41,20 +43,19 @@ class Worker:
         inbox: Inbox,
         handle: Callable[[Claim], Coroutine[Any, Any, None]],
         *,
-        concurrency: int = 64,
-        lease: float = 10.0,
+        room: Room | None = None,
+        lease: float = LEASE,
         grace: float = 25.0,
         on_alive: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._inbox = inbox
         self._handle = handle
-        self._space = Room(concurrency, lease)
+        self._room = room or Room(AT_ONCE, lease)
         self._beat_every = lease / 3
         self._grace = grace
         self._on_alive = on_alive
         self._active: dict[asyncio.Task[None], Claim] = {}
         self._pressure: defaultdict[str, Pressure] = defaultdict(Pressure)  # of each tenant: one's flood is its own
-        self._room = asyncio.Event()
         self.handled = 0
         self.failed = 0
 
@@ -76,14 +77,13 @@ class Worker:
             await asyncio.gather(*beside, stopped, return_exceptions=True)
 
     async def _round(self, stopped: asyncio.Task[Literal[True]]) -> None:
-        room = self._space.size - len(self._active)
-        if room <= 0:
-            self._room.clear()
-            waiting = asyncio.create_task(self._room.wait())
+        if self._room.free <= 0:
+            self._room.changed.clear()
+            waiting = asyncio.create_task(self._room.changed.wait())
             await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             return
-        found = await self._inbox.claim(min(room, 16))
+        found = await self._inbox.claim(min(self._room.free, 16))
         for claim in found.claims:
             pressure = self._pressure[claim.ref.tenant]
             pressure.note(claim.waited)
@@ -95,6 +95,7 @@ class Worker:
                     earlier.cancel()
             task = asyncio.create_task(self._one(claim), name=claim.conversation)
             self._active[task] = claim
+            self._room.held += 1
             task.add_done_callback(self._ended)
         if not found.claims and not stopped.done():
             waiting_for = POLL if found.next_due is None else min(POLL, found.next_due)
@@ -107,7 +108,8 @@ class Worker:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._active.pop(task, None)
-        self._room.set()
+        self._room.held -= 1
+        self._room.changed.set()
 
     async def _one(self, claim: Claim) -> None:
         try:
@@ -178,11 +180,10 @@ class Worker:
         now = asyncio.get_running_loop().time
         while True:
             began, worked = now(), time.thread_time()
-            await asyncio.sleep(self._space.every)
+            await asyncio.sleep(self._room.every)
             took = now() - began
             busy = (time.thread_time() - worked) / took if took else 0.0
-            self._space.looked(took - self._space.every, len(self._active), busy)
-            self._room.set()
+            self._room.looked(took - self._room.every, busy)
 
     async def _drain(self) -> None:
         if self._active:

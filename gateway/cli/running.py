@@ -35,7 +35,11 @@ def serve(host: str, port: int) -> None:
 
 @click.command(epilog=EXAMPLE + "REDIS_URL=redis://redis:6379/0 chat-chat worker")
 @click.option(
-    "--concurrency", default=64, show_default=True, type=click.IntRange(1, 1000), help="Conversations at once."
+    "--concurrency",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Conversations worked at, at once; those that wait for a model besides.",
 )
 @click.option("--parent", type=int, hidden=True)
 @guarded

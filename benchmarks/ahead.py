@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.recall import table, turns
+from benchmarks.recall import BEGIN, GROUP, kept, said_of, table
 from memory.recall.finder import Finder
 from processors.faq import FaqIndex
 
@@ -75,17 +75,20 @@ async def prepared(samples: Sequence[dict[str, Any]]) -> list[list[str]]:
     search's first eight with two that were prepared."""
     found: dict[str, list[float]] = defaultdict(list)
     for sample in samples:
-        entries, finder = turns(sample["conversation"]), Finder()
-        ids, last = {one.id for one in entries}, " ".join(one.text for one in entries[-12:])
-        like = [hit.id for hit in await finder.find("t", "u", entries, last, 10, around=True)]
-        newest = [one.id for one in entries[-10:]]
+        entries, finder = await kept(sample["conversation"]), Finder()
+        entries.sort(key=lambda one: one.at or BEGIN)
+        ids, last = {said_of(one.id) for one in entries}, " ".join(one.text for one in entries[-12:])
+        like = [said_of(hit.id) for hit in await finder.find("t", GROUP, entries, last, 10, around=True)]
+        newest = [said_of(one.id) for one in entries[-10:]]
         for asked in sample["qa"]:
             evidence = [one for one in asked["evidence"] if one in ids]
             if not evidence:
                 continue
             hits = [
-                hit.id
-                for hit in await finder.find("t", "u", entries, asked["question"], 10, around=True, now=entries[-1].at)
+                said_of(hit.id)
+                for hit in await finder.find(
+                    "t", GROUP, entries, asked["question"], 10, around=True, now=entries[-1].at
+                )
             ]
             ways = {"newest": newest, "like the last session": like, "searched": hits, "8 + 2": hits[:8] + like[:2]}
             for name, first in ways.items():

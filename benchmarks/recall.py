@@ -80,7 +80,7 @@ async def conversations(samples: Sequence[dict[str, Any]], only: Sequence[str], 
             finder = Finder(Path(folder), lambda _: embeddings)
             tenant = sample["sample_id"]
             await finder.fill(tenant, GROUP, entries)
-            ids = {_said(one.id) for one in entries}
+            ids = {said_of(one.id) for one in entries}
             now = max(one.at for one in entries if one.at)
             for asked in sample["qa"]:
                 evidence = [one for one in asked["evidence"] if one in ids]
@@ -88,7 +88,7 @@ async def conversations(samples: Sequence[dict[str, Any]], only: Sequence[str], 
                     continue
                 hits = await finder.find(tenant, GROUP, entries, asked["question"], 20, around=True, now=now)
                 for top in (5, 10, 20):
-                    first = {_said(hit.id) for hit in hits[:top]}
+                    first = {said_of(hit.id) for hit in hits[:top]}
                     share = sum(one in first for one in evidence) / len(evidence)
                     for group in ("all", KINDS[asked["category"]]):
                         found[group][top].append(share)
@@ -99,7 +99,7 @@ async def conversations(samples: Sequence[dict[str, Any]], only: Sequence[str], 
     print(table(["questions", "count", "recall@5", "@10", "@20"], rows))
 
 
-def _said(id: str) -> str:
+def said_of(id: str) -> str:
     return id.rpartition("/")[2]
 
 

@@ -54,7 +54,7 @@ async def answer(key: str, text: str) -> str:
     asked = {"role": "user", "content": text}
     messages = [{"role": "system", "content": "You are a shop's assistant."}, *earlier, asked]
     completion = await model.chat.completions.create(model="stub", messages=messages)
-    said = completion.choices[0].message.content
+    said = completion.choices[0].message.content or ""
     pipe = store.pipeline(transaction=False)
     for line in (asked, {"role": "assistant", "content": said}):
         pipe.rpush(key, json.dumps(line, ensure_ascii=False))

@@ -243,15 +243,13 @@ async def _forget_again(restored: Restored) -> None:
 async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
     """Loads the SDKs that the tenants need before the first answer is waited for, one after the other: two at once
     would both be late. The first is the one that every answer of a model needs."""
+    from processors.openrouter import load_sdk
+
     if any(tenant.llm.api_key for tenant in tenants.all()):
-        await loaded(_load_model_sdk)
+        await loaded(load_sdk)
     used = {channel.platform for tenant in tenants.all() for channel in tenant.channels.values()}
     for platform in sorted(used & {"line", "telegram"}):
         await senders[platform].warm()
-
-
-def _load_model_sdk() -> None:
-    import openai  # noqa: F401
 
 
 async def any_worker(client: Redis) -> bool:

@@ -8,8 +8,12 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -45,6 +49,39 @@ async def loaded(load: Callable[[], T]) -> T:
     _AT_WORK.add(thread)
     thread.start()
     return await done
+
+
+@contextmanager
+def in_part(packages: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
+    """Within, these packages (parents first) lack what their own `__init__` would bring in: of an SDK only the modules
+    are loaded that somebody names, its HTTP client without a thousand models. What is imported from a package itself
+    comes from the module that stands here for it. A package that was there before stays whole, and whoever imports one
+    afterwards gets it whole."""
+    made = []
+    try:
+        for name, places in packages.items():
+            if name not in sys.modules:
+                sys.modules[name] = _bare(name, places)
+                made.append(name)
+        yield
+    finally:
+        for name in made:
+            del sys.modules[name]
+
+
+def _bare(name: str, places: Mapping[str, str]) -> ModuleType:
+    spec = find_spec(name)
+    if spec is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    module: Any = module_from_spec(spec)
+
+    def member(wanted: str) -> Any:
+        if wanted not in places:
+            raise AttributeError(f"module {name!r} has no attribute {wanted!r}")
+        return getattr(import_module(f"{name}.{places[wanted]}"), wanted)
+
+    module.__getattr__ = member
+    return module  # type: ignore[no-any-return]
 
 
 def leave(status: int) -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -31,7 +31,7 @@ from processors.llm import (
     ToolCall,
     Usage,
 )
-from processors.loading import loaded
+from processors.loading import in_part, loaded
 from processors.openrouter_errors import FormatRefused, from_body, from_finish, from_status
 from processors.streamed import Streamed, text_of
 from processors.structured import NotUsable, parse
@@ -49,7 +49,7 @@ _ADDRESSES = 1000  # endpoints to which the way is remembered
 
 
 class OpenRouter:
-    """A ChatModel. Building it costs nothing: the SDK (0.7 s of import) comes with the first call or `warm`.
+    """A ChatModel. Building it costs nothing: the SDK comes with the first call or `warm`.
 
     `on_usage` hears of every answer, streamed ones included, with its tokens and cost as far as the endpoint tells. One
     instance serves all tenants.
@@ -74,7 +74,7 @@ class OpenRouter:
 
     async def warm(self) -> None:
         """Imports the SDK (in a thread) and makes the client, so that the first customer doesn't wait for it."""
-        await loaded(_import_sdk)
+        await loaded(load_sdk)
         self._pool()
 
     async def close(self) -> None:
@@ -282,9 +282,7 @@ class OpenRouter:
     def _pool(self) -> AsyncClient:
         loop = asyncio.get_running_loop()
         if self._http is None or self._loop is not loop:  # a pool belongs to its loop
-            from openai import DefaultAioHttpClient
-
-            self._http, self._loop = DefaultAioHttpClient(), loop
+            self._http, self._loop = load_sdk()(), loop
             self._ways.clear()
         return self._http
 
@@ -359,5 +357,12 @@ def _encoded(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body).encode()
 
 
-def _import_sdk() -> None:
-    import openai  # noqa: F401
+@cache
+def load_sdk() -> Callable[[], AsyncClient]:
+    """Makes what `openai.DefaultAioHttpClient` is. The types of its calls, which nothing here uses, would take half a
+    second and 20 MB."""
+    with in_part({"openai": {}}):
+        from openai._constants import DEFAULT_CONNECTION_LIMITS
+        from openai._vendor.httpx_aiohttp import Httpx2AiohttpClient
+
+    return lambda: Httpx2AiohttpClient(limits=DEFAULT_CONNECTION_LIMITS)

@@ -12,14 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import linebot.v3.messaging  # noqa: F401 - seconds of loading, once and before any clock runs
 import pytest
 import yaml
 
 from config.settings import Settings
 from config.tenants import Tenants
 from gateway import app, assembly, front_door
-from gateway.adapters.telegram_loading import load_session
 from gateway.inbox import away
 from gateway.inbox.away import RECENT
 from gateway.inbox.redis import INDEX, RedisInbox
@@ -31,8 +29,6 @@ from tests.standins.line import LineStandIn
 from tests.standins.line_model import LineChannel
 from tests.standins.openrouter import OpenRouterStandIn
 from tests.standins.telegram import TelegramStandIn
-
-load_session()  # as above
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """LINE, the sending half. The receiving half is in `line.py`.
 
-The SDK is loaded at the first call, in a thread: it takes more than a second. One client serves all tenants of a
-process, each call with its channel's own token. The client obeys HTTP_PROXY, so a LINE_API_BASE on this machine needs
-NO_PROXY where a proxy is set.
+The SDK's HTTP client is loaded at the first call, in a thread. One client serves all tenants of a process, each call
+with its channel's own token. The client obeys HTTP_PROXY, so a LINE_API_BASE on this machine needs NO_PROXY where a
+proxy is set.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
+from urllib.parse import quote
 from urllib.request import getproxies
 
 import aiohttp
@@ -22,15 +23,17 @@ from gateway.adapters.base import Call, Sent
 from gateway.adapters.line_bubbles import BUBBLES, bubbles_of, without_media
 from gateway.adapters.line_outcome import fault_of, sent_ids
 from gateway.adapters.line_tokens import LineTokens
+from gateway.adapters.parsing import EMPTY, Object, integer, string
 from gateway.errors import ChannelBroken, SendAmbiguous, SendFault, SendRefused, SendRetry, TokenSpent
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
 from gateway.rendering import truncate_graphemes
-from processors.loading import loaded
+from processors.loading import in_part, loaded
 
 TOKEN_FRESH = 50.0  # seconds after receipt within which a reply token is used; LINE promises about a minute
 MOST_QUICK_REPLIES, LONGEST_LABEL, LONGEST_QUICK_TEXT = 13, 20, 300  # graphemes
 LOADING_SECONDS = 20  # of the loading sign, in steps of 5; our next message ends it
 
+_WEBHOOK = "/v2/bot/channel/webhook/endpoint"
 _CONNECTIONS = 100
 _TIMEOUT = aiohttp.ClientTimeout(total=15, connect=5)
 _SIGN_TIMEOUT = aiohttp.ClientTimeout(total=3)
@@ -55,25 +58,21 @@ class LineSender:
         self._starting = asyncio.Lock()
         self._sdk: Any = None
         self._client: Any = None
-        self._api: Any = None
 
     async def warm(self) -> None:
         """Loads the SDK and opens the client, unless that is done already."""
         async with self._starting:
-            if self._api is not None:
+            if self._client is not None:
                 return
             self._sdk = await loaded(_load_sdk)
-            # The token here is never used: each call brings its own.
-            configuration = self._sdk.Configuration(access_token="-", host=self._host)
-            configuration.connection_pool_maxsize = _CONNECTIONS
-            self._client = self._sdk.AsyncApiClient(configuration)
+            client = self._sdk.Client(self._host, _CONNECTIONS)
             if not getproxies():
                 # The SDK's session looks for proxies and .netrc anew at each request, at a third of a send's CPU.
-                await self._client.rest_client.pool_manager.close()
+                await client.rest_client.pool_manager.close()
                 connector = aiohttp.TCPConnector(limit=_CONNECTIONS)
                 session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-                self._client.rest_client.pool_manager = session
-            self._api = self._sdk.AsyncMessagingApi(self._client)
+                client.rest_client.pool_manager = session
+            self._client = client
 
     def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
         """Five bubbles by reply token, the rest by push. What only a push could deliver is left out where the channel
@@ -110,17 +109,13 @@ class LineSender:
 
     async def recipients(self, tenant: Tenant, target: Target) -> int:
         """How many people a push to this chat reaches: that is what it costs. 1 where LINE does not tell."""
-        kind, chat = target.chat_id[:1], target.chat_id
-        if kind not in ("C", "R"):
+        kind = {"C": "group", "R": "room"}.get(target.chat_id[:1])
+        if kind is None:
             return 1
         with suppress(SendFault):
-            await self.warm()
-            group = self._api.get_group_member_count_with_http_info
-            room = self._api.get_room_member_count_with_http_info
-            found: list[Any] = []
-            await self._made(tenant, target.channel, "members", group if kind == "C" else room, chat, found=found)
-            if found:
-                return int(found[0].count)
+            path = f"/v2/bot/{kind}/{quote(target.chat_id, safe='')}/members/count"
+            if found := await self._asked(tenant, target.channel, "members", "GET", path):
+                return integer(found, "count") or 1
         return 1
 
     async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
@@ -158,80 +153,78 @@ class LineSender:
         if target.group or not target.chat_id.startswith("U"):
             return
         with suppress(SendFault):
-            await self.warm()
-            request = self._sdk.ShowLoadingAnimationRequest(chatId=target.chat_id, loadingSeconds=LOADING_SECONDS)
-            show = self._api.show_loading_animation_with_http_info
-            await self._made(tenant, target.channel, "loading", show, request, _request_timeout=_SIGN_TIMEOUT)
+            sign = {"chatId": target.chat_id, "loadingSeconds": LOADING_SECONDS}
+            await self._asked(
+                tenant, target.channel, "loading", "POST", "/v2/bot/chat/loading/start", sign, _SIGN_TIMEOUT
+            )
 
     async def acknowledge(self, tenant: Tenant, message: InboundMessage) -> None:
         """LINE wants no word about a pressed button."""
 
     async def set_webhook(self, tenant: Tenant, channel: str, url: str) -> None:
         """Registers the webhook's address. Raises SendFault."""
-        await self.warm()
-        request = self._sdk.SetWebhookEndpointRequest(endpoint=url)
-        await self._made(tenant, channel, "webhook", self._api.set_webhook_endpoint_with_http_info, request)
+        await self._asked(tenant, channel, "webhook", "PUT", _WEBHOOK, {"endpoint": url})
 
     async def webhook(self, tenant: Tenant, channel: str) -> tuple[str, bool] | None:
         """The registered address and whether "Use webhook" is on; None where none is registered. Raises SendFault."""
-        await self.warm()
-        found: list[Any] = []
         try:
-            await self._made(tenant, channel, "webhook", self._api.get_webhook_endpoint_with_http_info, found=found)
+            found = await self._asked(tenant, channel, "webhook", "GET", _WEBHOOK)
         except SendRefused as error:
             if "answered 404" in str(error):
                 return None
             raise
-        return (str(found[0].endpoint), bool(found[0].active)) if found else None
+        endpoint = string(found, "endpoint", 10_000)
+        return (endpoint, found.get("active") is True) if endpoint else None
 
     async def bot_id(self, tenant: Tenant, channel: str) -> str | None:
         """The bot's own user id, which webhooks name as their destination. Raises SendFault."""
-        await self.warm()
-        found: list[Any] = []
-        await self._made(tenant, channel, "info", self._api.get_bot_info_with_http_info, found=found)
-        return str(found[0].user_id) if found else None
+        return string(await self._asked(tenant, channel, "info", "GET", "/v2/bot/info"), "userId")
 
     async def profile(self, tenant: Tenant, channel: str, user: str) -> str | None:
         """What a user calls themselves; None: LINE does not tell. Raises SendFault."""
-        await self.warm()
-        found: list[Any] = []
-        await self._made(tenant, channel, "profile", self._api.get_profile_with_http_info, user, found=found)
-        return str(found[0].display_name) if found else None
+        path = f"/v2/bot/profile/{quote(user, safe='')}"
+        return string(await self._asked(tenant, channel, "profile", "GET", path), "displayName")
 
     async def member(self, tenant: Tenant, channel: str, group: str, user: str) -> str | None:
         """What a member of a group or room calls themselves; None: LINE does not tell. Raises SendFault."""
-        await self.warm()
-        found: list[Any] = []
-        api = self._api
-        ask = api.get_room_member_profile_with_http_info
-        if group.startswith("C"):
-            ask = api.get_group_member_profile_with_http_info
-        await self._made(tenant, channel, "profile", ask, group, user, found=found)
-        return str(found[0].display_name) if found else None
+        kind = "group" if group.startswith("C") else "room"
+        path = f"/v2/bot/{kind}/{quote(group, safe='')}/member/{quote(user, safe='')}"
+        return string(await self._asked(tenant, channel, "profile", "GET", path), "displayName")
 
     async def quota(self, tenant: Tenant, channel: str) -> tuple[int | None, int] | None:
         """The month's pushes: how many there are (None: no limit) and how many are used. None where LINE's answer makes
         no sense. Raises SendFault."""
-        await self.warm()
-        found: list[Any] = []
-        api = self._api
-        await self._made(tenant, channel, "quota", api.get_message_quota_with_http_info, found=found)
-        await self._made(tenant, channel, "quota", api.get_message_quota_consumption_with_http_info, found=found)
-        if len(found) < 2:
-            return None
-        limit = found[0].value
-        return (None if limit is None else int(limit)), int(found[1].total_usage or 0)
+        allowed = await self._asked(tenant, channel, "quota", "GET", "/v2/bot/message/quota")
+        spent = await self._asked(tenant, channel, "quota", "GET", "/v2/bot/message/quota/consumption")
+        used = integer(spent, "totalUsage")
+        return None if used is None or "type" not in allowed else (integer(allowed, "value"), used)
 
     async def test_webhook(self, tenant: Tenant, channel: str) -> str | None:
         """Has LINE call the registered address. None: it answered well; else LINE's reason. Raises SendFault."""
-        await self.warm()
-        found: list[Any] = []
-        request = self._sdk.TestWebhookEndpointRequest()
-        test = self._api.test_webhook_endpoint_with_http_info
-        await self._made(tenant, channel, "webhook", test, request, found=found)
+        found = await self._asked(tenant, channel, "webhook", "POST", "/v2/bot/channel/webhook/test", {})
         if not found:
             return "LINE gave no result"
-        return None if found[0].success else f"{found[0].reason} ({found[0].detail})"
+        return None if found.get("success") is True else f"{string(found, 'reason')} ({string(found, 'detail')})"
+
+    async def _asked(
+        self,
+        tenant: Tenant,
+        channel: str,
+        method: str,
+        verb: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        timeout: aiohttp.ClientTimeout | None = None,
+    ) -> Object:
+        """The object that LINE answers with, an empty one where it is none. Raises SendFault."""
+        await self.warm()
+        found: list[Object] = []
+        await self._made(
+            *(tenant, channel, method, self._client.asked, verb, path, body),
+            found=found,
+            _request_timeout=timeout or self._timeout,
+        )
+        return found[0] if found else EMPTY
 
     async def _post(
         self,
@@ -254,7 +247,7 @@ class LineSender:
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
-            self._client = self._api = None
+            self._client = None
 
     async def _made(
         self,
@@ -310,9 +303,10 @@ class LineSender:
 
 
 def _load_sdk() -> Any:
-    from linebot.v3 import messaging
+    with in_part({"linebot": {}, "linebot.v3": {}, "linebot.v3.messaging": {}}):
+        from gateway.adapters import line_api
 
-    return messaging
+    return line_api
 
 
 def _outcome(method: str, status: int, body: str) -> Sent:

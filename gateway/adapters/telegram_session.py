@@ -1,5 +1,5 @@
-"""aiogram's HTTP session, shared by all bots of a process. Importing this module imports aiogram, which takes seconds:
-only `TelegramSender.warm` does it, in a thread.
+"""aiogram's HTTP session, shared by all bots of a process. `telegram_loading` imports this module, without the rest of
+aiogram.
 
 aiogram's own reading of answers is passed by: it refuses a whole answer for one value that it does not know, and hides
 the HTTP status of what is no JSON. Here the status decides, and results stay as Telegram sent them.
@@ -7,27 +7,30 @@ the HTTP status of what is no JSON. Here the status decides, and results stay as
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import aiohttp
-from aiogram import Bot
 from aiogram.client.session.aiohttp import AiohttpSession
 from aiogram.client.telegram import TelegramAPIServer
 from aiogram.exceptions import TelegramNetworkError
-from aiogram.methods import Response, TelegramMethod
-from aiogram.utils.token import TokenValidationError
+from aiogram.methods.base import Response, TelegramMethod
+from aiogram.utils.token import TokenValidationError, validate_token
 
 from gateway.adapters.telegram_outcome import result_of
 from gateway.errors import ChannelBroken, SendAmbiguous, SendRetry
 
 _CONNECTIONS = 100
-_BOTS = 1024  # kept at a time; a bot costs little to make
+
+
+class _Bot(NamedTuple):
+    """What the session asks of a bot."""
+
+    token: str
 
 
 class _Session(AiohttpSession):
-    def check_response(self, bot: Bot, method: TelegramMethod[Any], status_code: int, content: str) -> Response[Any]:
+    def check_response(self, bot: Any, method: TelegramMethod[Any], status_code: int, content: str) -> Response[Any]:
         return Response[Any].model_construct(ok=True, result=result_of(status_code, content))
 
 
@@ -42,14 +45,16 @@ class Bots:
 
     def __init__(self, base: str) -> None:
         self._session = _Session(api=TelegramAPIServer.from_base(base), limit=_CONNECTIONS)
-        self._bots: OrderedDict[str, Bot] = OrderedDict()
 
     async def call(self, token: str, name: str, arguments: dict[str, Any], timeout: aiohttp.ClientTimeout) -> Any:
         """The method's result. Raises SendFault; its text never holds the token, which is part of the address."""
         method = _method(name)(**arguments)
         try:
-            # aiogram hands the timeout on to aiohttp, which takes more than the number that aiogram's types name.
-            return await self._session(self._bot(token), method, timeout=timeout)  # type: ignore[arg-type]
+            validate_token(token)  # aiogram remembers those that it has seen
+            # The timeout is handed on to aiohttp, which takes more than the number that aiogram's types name.
+            return await self._session.make_request(cast("Any", _Bot(token)), method, cast("Any", timeout))
+        except TokenValidationError:
+            raise ChannelBroken("The bot token has not the form of one.") from None
         except TelegramNetworkError as error:
             cause = error.__cause__
             if isinstance(cause, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
@@ -57,18 +62,6 @@ class Bots:
             raise SendAmbiguous(f"No answer from Telegram ({type(cause).__name__}).") from None
         except UnicodeDecodeError:
             raise SendAmbiguous("Telegram's answer can't be read.") from None
-
-    def _bot(self, token: str) -> Bot:
-        bot = self._bots.get(token)
-        if bot is None:
-            try:
-                bot = self._bots[token] = Bot(token, session=self._session)
-            except TokenValidationError:
-                raise ChannelBroken("The bot token has not the form of one.") from None
-            if len(self._bots) > _BOTS:
-                self._bots.popitem(last=False)
-        self._bots.move_to_end(token)
-        return bot
 
     async def close(self) -> None:
         await self._session.close()

@@ -10,15 +10,12 @@ import pytest
 
 from config.settings import Settings
 from config.tenants import Tenant
-from gateway.adapters.telegram_loading import load_session
 from gateway.adapters.telegram_polling import poll
 from gateway.adapters.telegram_sender import TelegramSender
 from gateway.errors import ChannelBroken, InboxUnavailable
 from gateway.messages import InboundMessage
 from tests.standins import Fault, TelegramStandIn
 from tests.standins.telegram import bad_gateway, refusal, too_many
-
-load_session()  # seconds, before any deadline runs
 
 TOKEN = "1000001:first-test-bot"
 SHOP = Tenant.model_validate(

@@ -145,7 +145,7 @@ async def test_keywords_of_the_shop_count() -> None:
 def test_the_models_can_be_had_without_the_sdk() -> None:
     code = (
         "import sys, processors.models, processors.openrouter, processors; processors.EventProcessor('k');"
-        "print('openai' in sys.modules, processors.EventType.INQUIRY)"
+        "print('httpx2' in sys.modules, processors.EventType.INQUIRY)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["False", "INQUIRY"]

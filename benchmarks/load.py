@@ -18,7 +18,7 @@ _numbers = itertools.count(1)  # of messages: never twice in a run
 _strangers = itertools.count(1_000_000)  # users that nobody has seen before
 KNOWN = 128  # users with a history, all of them in the middle of a conversation
 _PATIENCE = 20.0  # seconds after the last message
-_RAMP = 1.5  # seconds
+_RAMP = 1.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)

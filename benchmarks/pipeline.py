@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import picture, redis_cost, shop_talk, starting, table
+from benchmarks import picture, redis_cost, shop_talk, stages, starting, table
 from benchmarks.house import House, open_house, seed
 from benchmarks.load import Door, acknowledged, acknowledged_at
 from benchmarks.processes import free_port, in_order, resident_mb, wait_for_port
-from benchmarks.turns import Contestant, compare
+from benchmarks.turns import RATE, Contestant, compare
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -57,7 +57,7 @@ async def acknowledgements(house: House, serve_port: int, seconds: float, rounds
     }
 
 
-async def measure(seconds: float, only: set[str]) -> dict[str, Any]:
+async def measure(seconds: float, only: set[str], quick: bool = False) -> dict[str, Any]:
     result: dict[str, Any] = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
@@ -100,10 +100,14 @@ async def measure(seconds: float, only: set[str]) -> dict[str, Any]:
             ]
             for contestant in (contestants[1], contestants[3]):
                 await house.warm(contestant.door)
-            result["turns"] = await compare(house, contestants, seconds)
+            result["turns"] = await compare(house, contestants, 0.3 * max(seconds, 3.0), quick)
             result["doubles"] = house.standin.doubles
         running = {name: process for name, process in house.processes.items() if process.alive()}
         result["resident_mb"] = {name: resident_mb(process.pid) for name, process in running.items()}
+        if "turns" in only:
+            house.processes["worker"].stop()
+            full = next(r for r in result["turns"] if r["against"] and (r["history"], r["model_ms"]) == (20, 0.0))
+            result["stages"] = await stages.split(house, line, RATE, 2 * seconds, full["cpu_ms_each"])
     result["load_after"] = os.getloadavg()[0]
     return result
 
@@ -117,7 +121,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="2 seconds each: enough to see that all works")
     parser.add_argument("--only", choices=PARTS, action="append", help="this part alone; may be given again")
     given = parser.parse_args()
-    result = in_order(measure(2.0 if given.quick else given.seconds, set(given.only or PARTS)))
+    seconds = 2.0 if given.quick else given.seconds
+    result = in_order(measure(seconds, set(given.only or PARTS), given.quick))
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"pipeline-{result['at'].replace(':', '')}.json"
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

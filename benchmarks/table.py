@@ -53,6 +53,11 @@ def render(result: dict[str, Any]) -> str:
         lines += [turn(row) for row in turns]
         lines.append(f"answered twice: {result['doubles']}. CPU without Redis, which is shown beside it. Times without")
         lines.append("the model's. Sustained: 32 (model 300 ms: 128) customers waiting at any time.")
+    if stages := result.get("stages"):
+        lines += [
+            "",
+            "CPU ms a message on LINE, full histories: " + ", ".join(f"{k} {v:.2f}" for k, v in stages.items()),
+        ]
     if "first_answer_s" in result:
         lines += ["", _row("`run` to the first answer, s", f"{result['first_answer_s']:.2f}", "", "3")]
         lines += [_row("`--help`, s", f"{result['help_s']:.2f}", "", "0.3")]
@@ -76,8 +81,9 @@ def _turn_head() -> str:
 def turn(row: dict[str, Any]) -> str:
     each = ", ".join(f"{name} {ms:.2f}" for name, ms in row["cpu_ms_each"].items() if name != "redis")
     cpu, rate = (f"{row[key]:.2f}" if row.get(key) else "" for key in ("cpu_ratio", "rate_ratio"))
+    sustained = "" if row["sustained"] is None else f"{row['sustained']:.0f}"
     return (
         f"{row['bot']:19}{row['history']:>8}{row['model_ms']:>7.0f}{row['cpu_ms']:>8.2f}{cpu:>6}"
-        f"{row['cpu_ms_each']['redis']:>7.2f}{row['p50_ms']:>7.1f}{row['p99_ms']:>7.1f}{row['sustained']:>11.0f}{rate:>6}"
+        f"{row['cpu_ms_each']['redis']:>7.2f}{row['p50_ms']:>7.1f}{row['p99_ms']:>7.1f}{sustained:>11}{rate:>6}"
         f"{row['lost'] + row['refused']:>6}  {each}"
     )

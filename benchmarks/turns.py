@@ -1,19 +1,24 @@
-"""Whole turns: the product beside the minimal bots, with empty and full histories, an instant and a slow model."""
+"""Whole turns: the product beside the minimal bots, with empty and full histories, an instant and a slow model.
+
+Each figure is the median of several rounds, in which the bots take turns: what else the machine does meets all.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks import table
 from benchmarks.house import House, seed
-from benchmarks.load import Door, answered, answered_at
+from benchmarks.load import Door, Outcome, answered, answered_at, median
 from benchmarks.processes import cpu_seconds
 
+ROUNDS = {False: 3, True: 5}  # with empty histories and with full ones
 RATE = 50.0  # messages a second at which CPU and times are taken: every bot keeps up with it
 AT_ONCE = {0.0: 32, 0.3: 128}  # customers waiting at any time while the highest rate is sought, by the model's seconds
+SLOWEST = 3.0  # seconds of a model for which no highest rate is sought: what it adds, and whether it costs more
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,55 +31,92 @@ class Contestant:
     against: str | None = None
 
 
-async def compare(house: House, contestants: Sequence[Contestant], seconds: float) -> list[dict[str, Any]]:
+@dataclass(slots=True)
+class _Found:
+    """Of one bot in one case, a figure a round."""
+
+    cpu: list[dict[str, float]] = field(default_factory=list)  # ms a message, by process
+    times: list[float] = field(default_factory=list)  # ms, of all rounds
+    rates: list[float] = field(default_factory=list)
+    lost: int = 0
+    refused: int = 0
+    sent: int = 0
+    model_calls: int = 0
+
+    def cpu_ms(self) -> list[float]:
+        """Without Redis."""
+        return [sum(spent.values()) - spent["redis"] for spent in self.cpu]
+
+
+async def compare(
+    house: House, contestants: Sequence[Contestant], seconds: float, quick: bool = False
+) -> list[dict[str, Any]]:
+    """`seconds`: of each round's two measurements. `quick`: one round."""
     rows: list[dict[str, Any]] = []
     for full in (False, True):
-        for model_seconds in AT_ONCE:
+        for model_seconds in (*AT_ONCE, *([SLOWEST] if full else [])):
             house.standin.model_seconds = model_seconds
-            for contestant in contestants:
-                if full:
-                    await seed(house)
-                rows.append(await _one(house, contestant, seconds, full, model_seconds))
-                print(table.turn(rows[-1]), file=sys.stderr, flush=True)
+            found = {one.name: _Found() for one in contestants}
+            for _ in range(1 if quick else ROUNDS[full]):
+                for one in contestants:
+                    await _round(house, one, found[one.name], seconds, full, model_seconds)
+            rows += [_row(one, found, full, model_seconds) for one in contestants]
+            print("\n".join(map(table.turn, rows[-len(contestants) :])), file=sys.stderr, flush=True)
     house.standin.model_seconds = 0.0
-    for row in rows:
-        if row["against"]:
-            other = next(r for r in rows if r["bot"] == row["against"] and (r["history"], r["model_ms"]) == _case(row))
-            row["cpu_ratio"] = row["cpu_ms"] / other["cpu_ms"]
-            row["rate_ratio"] = row["sustained"] / other["sustained"] if other["sustained"] else None
     return rows
 
 
-def _case(row: dict[str, Any]) -> tuple[int, float]:
-    return row["history"], row["model_ms"]
-
-
-async def _one(
-    house: House, contestant: Contestant, seconds: float, full: bool, model_seconds: float
-) -> dict[str, Any]:
+async def _round(
+    house: House, contestant: Contestant, found: _Found, seconds: float, full: bool, model_seconds: float
+) -> None:
     standin, door = house.standin, contestant.door
     pids = {name: house.processes[name].pid for name in contestant.processes} | {"redis": house.redis_pid}
+    if full:
+        await seed(house)
     await answered_at(standin, door, RATE, 0.5, full=full)
     before = {name: cpu_seconds(pid) for name, pid in pids.items()}
     asked = standin.model_calls
     steady = await answered_at(standin, door, RATE, seconds, full=full)
-    spent = {name: (cpu_seconds(pid) - before[name]) * 1000 / steady.sent for name, pid in pids.items()}
-    calls = (standin.model_calls - asked) / steady.sent
-    if full:  # no longer than they were: the small bots forget what is older
-        await seed(house)
-    most = await answered(standin, door, seconds, full=full, at_once=AT_ONCE[model_seconds])
-    return {
-        "bot": contestant.name,
-        "against": contestant.against,
+    found.cpu.append({name: (cpu_seconds(pid) - before[name]) * 1000 / steady.sent for name, pid in pids.items()})
+    found.model_calls += standin.model_calls - asked
+    found.sent += steady.sent
+    found.times += [time - model_seconds * 1000 for time in steady.times]
+    _add(found, steady)
+    if model_seconds in AT_ONCE:
+        if full:  # no longer than they were: the small bots forget what is older
+            await seed(house)
+        most = await answered(standin, door, seconds, full=full, at_once=AT_ONCE[model_seconds])
+        found.rates.append(most.rate)
+        _add(found, most)
+
+
+def _add(found: _Found, outcome: Outcome) -> None:
+    found.lost += outcome.lost
+    found.refused += outcome.refused
+
+
+def _row(one: Contestant, all_found: dict[str, _Found], full: bool, model_seconds: float) -> dict[str, Any]:
+    found = all_found[one.name]
+    times = Outcome(times=sorted(found.times))
+    row: dict[str, Any] = {
+        "bot": one.name,
+        "against": one.against,
         "history": 20 if full else 0,
         "model_ms": model_seconds * 1000,
-        "cpu_ms": sum(spent.values()) - spent["redis"],
-        "cpu_ms_each": spent,
-        "p50_ms": steady.at(0.5) - model_seconds * 1000,
-        "p99_ms": steady.at(0.99) - model_seconds * 1000,
+        "cpu_ms": median(found.cpu_ms()),
+        "cpu_ms_each": {name: median([spent[name] for spent in found.cpu]) for name in found.cpu[0]},
+        "p50_ms": times.at(0.5),
+        "p99_ms": times.at(0.99),
         "rate": RATE,
-        "sustained": most.rate,
-        "lost": steady.lost + most.lost,
-        "refused": steady.refused + most.refused,
-        "model_calls": calls,
+        "sustained": median(found.rates) if found.rates else None,
+        "lost": found.lost,
+        "refused": found.refused,
+        "model_calls": found.model_calls / found.sent,
     }
+    if one.against:
+        other = all_found[one.against]
+        pairs = zip(found.cpu_ms(), other.cpu_ms(), strict=True)
+        row["cpu_ratio"] = median([ours / theirs for ours, theirs in pairs])
+        if rates := [ours / theirs for ours, theirs in zip(found.rates, other.rates, strict=True) if theirs]:
+            row["rate_ratio"] = median(rates)
+    return row

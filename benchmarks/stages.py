@@ -15,7 +15,7 @@ import runpy
 import signal
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -62,7 +62,7 @@ class Looks:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._known: dict[tuple[str, str], str | None] = {}
         self._main, self._all = 0.0, 0.0
 

@@ -2,20 +2,20 @@
 
 One pool of connections a process; each call brings its own key and address. The SDK opens the pool, with its TLS and
 the environment's proxies; its layers above are passed by, for they cost more CPU than everything else in a call, and in
-a stream fifteen times as much for each piece. Retries are ours: the SDK knows nothing of a deadline for the whole call,
-nor of a 402 that passes.
+a stream fifteen times as much for each piece. A whole answer is asked for by `processors.posts`, a stream and whatever
+goes through a proxy by aiohttp. Retries are ours: the SDK knows nothing of a deadline for the whole call, nor of a 402
+that passes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -33,6 +33,7 @@ from processors.llm import (
 )
 from processors.loading import in_part, loaded
 from processors.openrouter_errors import FormatRefused, from_body, from_finish, from_status
+from processors.posts import Posts, encoded, head_of
 from processors.streamed import Streamed, text_of
 from processors.structured import NotUsable, parse
 
@@ -46,6 +47,11 @@ _PATH = "/chat/completions"
 _HEADERS = {"X-OpenRouter-Title": "chat-chat"}
 _CONNECT = 5.0  # seconds
 _ADDRESSES = 1000  # endpoints to which the way is remembered
+
+
+class _Way(NamedTuple):
+    post: Callable[..., AbstractAsyncContextManager[ClientResponse]]
+    posts: Posts | None  # None: there is a proxy, or something else that is aiohttp's matter
 
 
 class OpenRouter:
@@ -69,7 +75,8 @@ class OpenRouter:
         self._attempts = Attempts(clock, sleep, breaker_threshold, breaker_pause)
         self._ladder = Ladder()
         self._http: AsyncClient | None = None
-        self._ways: dict[str, Callable[..., AbstractAsyncContextManager[ClientResponse]]] = {}
+        self._ways: dict[str, _Way] = {}  # by base URL
+        self._heads: dict[tuple[str, str | None], bytes] = {}  # of a whole answer's request
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def warm(self) -> None:
@@ -79,6 +86,9 @@ class OpenRouter:
 
     async def close(self) -> None:
         if self._http is not None and self._loop is asyncio.get_running_loop():
+            for way in self._ways.values():
+                if way.posts is not None:
+                    way.posts.close()
             await self._http.aclose()
         self._http = None
 
@@ -220,8 +230,8 @@ class OpenRouter:
 
     async def _pieces(self, access: Access, body: dict[str, Any]) -> _Pieces:
         async with self._asked(access, body) as response:
-            if not _well(response):
-                raise _refusal(response, await response.read())
+            if not 200 <= response.status < 300:
+                raise _refusal(response.status, response.headers, await response.read())
             if response.headers.get("content-type", "").startswith("application/json"):  # whole all the same
                 async for piece in _at_once(self._completion(access, _read(await response.read()))):
                     yield piece
@@ -244,39 +254,60 @@ class OpenRouter:
     # -- the SDK -----------------------------------------------------------------------------------------------
 
     async def _post(self, access: Access, body: dict[str, Any]) -> bytes:
+        posts = self._way(access.base_url).posts
+        if posts is not None:
+            posted = await posts.post(self._head(access), encoded(body), _patience(access.timeout))
+            if not 200 <= posted.status < 300:
+                raise _refusal(posted.status, posted.headers, posted.body)
+            return posted.body
         async with self._asked(access, body) as response:
             raw = await response.read()
-            if not _well(response):
-                raise _refusal(response, raw)
+            if not 200 <= response.status < 300:
+                raise _refusal(response.status, response.headers, raw)
             return raw
 
     def _asked(self, access: Access, body: Mapping[str, Any]) -> AbstractAsyncContextManager[ClientResponse]:
         """The call itself. A redirect is an answer like any other: nothing is led elsewhere."""
-        self._pool()
-        way = self._ways.get(access.base_url) or self._way(access.base_url)
-        return way(
-            data=_encoded(body),
-            headers={"Authorization": f"Bearer {access.api_key}", "Content-Type": "application/json", **_HEADERS},
+        return self._way(access.base_url).post(
+            data=encoded(body),
+            headers=_headers(access),
             timeout=_patience(access.timeout),
             allow_redirects=False,
         )
 
-    def _way(self, base_url: str) -> Callable[..., AbstractAsyncContextManager[ClientResponse]]:
+    def _head(self, access: Access) -> bytes:
+        head = self._heads.get((access.base_url, access.api_key))
+        if head is None:
+            from aiohttp.http import SERVER_SOFTWARE
+
+            if len(self._heads) >= _ADDRESSES:
+                self._heads.clear()
+            head = head_of(_url(access.base_url), {"User-Agent": SERVER_SOFTWARE, **_headers(access)})
+            self._heads[access.base_url, access.api_key] = head
+        return head
+
+    def _way(self, base_url: str) -> _Way:
         """How this address is called: over the pool of the SDK's client, through its proxy if it has one for it."""
+        http = self._pool()
+        if (known := self._ways.get(base_url)) is not None:
+            return known
         import aiohttp
         import httpx2
+        from yarl import URL
 
-        url = base_url.rstrip("/") + _PATH
-        transport: Any = self._pool()._transport_for_url(httpx2.URL(url))
+        url = _url(base_url)
+        transport: Any = http._transport_for_url(httpx2.URL(url))
         if not isinstance(transport.client, aiohttp.ClientSession):
             transport.client = transport.get_client()
-        way = partial(transport.client.post, url)
+        post, posts = partial(transport.client.post, url), None
         if (proxy := transport.proxy) is not None:
-            known = aiohttp.BasicAuth(*proxy.auth) if proxy.auth else None
-            way = partial(way, proxy=str(proxy.url), proxy_auth=known, proxy_headers=proxy.headers)
+            known_there = aiohttp.BasicAuth(*proxy.auth) if proxy.auth else None
+            post = partial(post, proxy=str(proxy.url), proxy_auth=known_there, proxy_headers=proxy.headers)
+        elif URL(url).user is None:
+            posts = Posts(transport.client, url)
         if len(self._ways) >= _ADDRESSES:
             self._ways.clear()
-        self._ways[base_url] = way
+        way = self._ways[base_url] = _Way(post, posts)
         return way
 
     def _pool(self) -> AsyncClient:
@@ -317,15 +348,19 @@ def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
     return tuple(out)
 
 
+def _url(base_url: str) -> str:
+    return base_url.rstrip("/") + _PATH
+
+
+def _headers(access: Access) -> dict[str, str]:
+    return {"Authorization": f"Bearer {access.api_key}", "Content-Type": "application/json", **_HEADERS}
+
+
 @lru_cache(maxsize=100)
 def _patience(seconds: float) -> ClientTimeout:
     from aiohttp import ClientTimeout
 
     return ClientTimeout(connect=seconds, sock_connect=min(_CONNECT, seconds), sock_read=seconds)
-
-
-def _well(response: ClientResponse) -> bool:
-    return 200 <= response.status < 300
 
 
 def _read(raw: bytes) -> Any:
@@ -335,12 +370,12 @@ def _read(raw: bytes) -> Any:
         raise LLMUnavailable("the language model's answer is not JSON") from None
 
 
-def _refusal(response: ClientResponse, raw: bytes) -> LLMError:
+def _refusal(status: int, headers: Mapping[str, str], raw: bytes) -> LLMError:
     try:
         said = orjson.loads(raw)
     except orjson.JSONDecodeError:
         said = None
-    return from_status(response.status, said, response.headers)
+    return from_status(status, said, headers)
 
 
 async def _at_once(completion: Completion) -> _Pieces:
@@ -348,13 +383,6 @@ async def _at_once(completion: Completion) -> _Pieces:
     if completion.text:
         yield completion.text
     yield completion
-
-
-def _encoded(body: Mapping[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(body)
-    except TypeError:  # a lone surrogate, or a number over 64 bits: escaped it gets through
-        return json.dumps(body).encode()
 
 
 @cache

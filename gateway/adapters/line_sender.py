@@ -11,9 +11,10 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
-from urllib.parse import quote
-from urllib.request import getproxies
+from functools import partial
+from typing import Any
+from urllib.parse import quote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 
@@ -28,22 +29,18 @@ from gateway.errors import ChannelBroken, SendAmbiguous, SendFault, SendRefused,
 from gateway.messages import Answer, InboundMessage, QuickReply, Target
 from gateway.rendering import truncate_graphemes
 from processors.loading import in_part, loaded
+from processors.posts import REDIRECTS, Posts, encoded, head_of
 
 TOKEN_FRESH = 50.0  # seconds after receipt within which a reply token is used; LINE promises about a minute
 MOST_QUICK_REPLIES, LONGEST_LABEL, LONGEST_QUICK_TEXT = 13, 20, 300  # graphemes
 LOADING_SECONDS = 20  # of the loading sign, in steps of 5; our next message ends it
 
+_MESSAGE = "/v2/bot/message/"
 _WEBHOOK = "/v2/bot/channel/webhook/endpoint"
 _CONNECTIONS = 100
+_HEADS = 1000  # channels' tokens and methods for which the head of a call is kept
 _TIMEOUT = aiohttp.ClientTimeout(total=15, connect=5)
 _SIGN_TIMEOUT = aiohttp.ClientTimeout(total=3)
-
-
-class _Posted(NamedTuple):
-    """An answer as the client's own calls give it, of which nothing is read but the ids."""
-
-    raw_data: str
-    data: None = None
 
 
 class LineSender:
@@ -58,6 +55,8 @@ class LineSender:
         self._starting = asyncio.Lock()
         self._sdk: Any = None
         self._client: Any = None
+        self._posts: Posts | None = None  # None: there are proxies, which are the SDK's matter
+        self._heads: dict[tuple[str, str], bytes] = {}  # of a call without a retry key, by method and access token
 
     async def warm(self) -> None:
         """Loads the SDK and opens the client, unless that is done already."""
@@ -66,12 +65,13 @@ class LineSender:
                 return
             self._sdk = await loaded(_load_sdk)
             client = self._sdk.Client(self._host, _CONNECTIONS)
-            if not getproxies():
+            if not _through_a_proxy(self._host):
                 # The SDK's session looks for proxies and .netrc anew at each request, at a third of a send's CPU.
                 await client.rest_client.pool_manager.close()
                 connector = aiohttp.TCPConnector(limit=_CONNECTIONS)
                 session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
                 client.rest_client.pool_manager = session
+                self._posts = Posts(session, self._host)
             self._client = client
 
     def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
@@ -120,12 +120,10 @@ class LineSender:
 
     async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
         """Makes a call of `plan` or `instead`. An answer that says no more than that the call was taken is enough."""
-        await self.warm()
-        headers = {"Accept": "application/json", "Content-Type": "application/json", **self._client.default_headers}
-        if call.method == "push" and call.key:
-            headers["X-Line-Retry-Key"] = call.key
-        path = f"/v2/bot/message/{call.method}"
-        return await self._made(tenant, target.channel, call.method, self._post, path, headers, call.body)
+        if self._client is None:
+            await self.warm()
+        send = self._by_sdk if self._posts is None else partial(self._posted, self._posts)
+        return await self._with_token(tenant, target.channel, partial(send, call))
 
     def instead(self, tenant: Tenant, target: Target, call: Call, error: Exception) -> Call | None:
         """A push in place of a reply whose token is spent. Only for a reply that was certainly never made before: else
@@ -226,28 +224,40 @@ class LineSender:
         )
         return found[0] if found else EMPTY
 
-    async def _post(
-        self,
-        path: str,
-        headers: dict[str, str],
-        body: dict[str, Any],
-        *,
-        _request_auth: dict[str, str],
-        _request_timeout: aiohttp.ClientTimeout,
-    ) -> _Posted:
-        """The lowest of the client's own calls: those above it check and copy the body several times, at more than half
-        a send's CPU."""
-        told = {**headers, "Authorization": _request_auth["value"]}
-        rest = self._client.rest_client
-        answer = await rest.request(
-            "POST", self._host + path, headers=told, body=body, _request_timeout=_request_timeout
+    async def _posted(self, posts: Posts, call: Call, token: str) -> Sent:
+        """Below the SDK's client, which costs as much as the call."""
+        head = self._heads.get((call.method, token)) or self._head(call.method, token)
+        if call.method == "push" and call.key:
+            head += b"X-Line-Retry-Key: %b\r\n" % call.key.encode()
+        try:
+            posted = await posts.post(head, encoded(call.body), self._timeout)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _unanswered(error) from None
+        if posted.status in REDIRECTS:
+            return await self._by_sdk(call, token)
+        said = posted.body.decode("utf-8", "replace")
+        return Sent(sent_ids(said)) if 200 <= posted.status < 300 else _outcome(call.method, posted.status, said)
+
+    def _head(self, method: str, token: str) -> bytes:
+        head = head_of(f"{self._host}{_MESSAGE}{method}", self._client.headers(f"Bearer {token}"))
+        if len(self._heads) >= _HEADS:
+            self._heads.clear()
+        self._heads[method, token] = head
+        return head
+
+    async def _by_sdk(self, call: Call, token: str) -> Sent:
+        key = {"X-Line-Retry-Key": call.key} if call.method == "push" and call.key else {}
+        path = f"{_MESSAGE}{call.method}"
+        return await self._made_with(
+            call.method, self._client.asked, "POST", path, call.body, token=token, _headers=key
         )
-        return _Posted(answer.data.decode("utf-8", "replace"))
 
     async def close(self) -> None:
+        if self._posts is not None:
+            self._posts.close()
         if self._client is not None:
             await self._client.close()
-            self._client = None
+            self._client = self._posts = None
 
     async def _made(
         self,
@@ -260,23 +270,27 @@ class LineSender:
         **options: Any,
     ) -> Sent:
         """Makes one call of the SDK's and tells its errors as ours. What it returned is put into `found`."""
+        made = partial(self._made_with, method, call, *arguments, found=found, **options)
+        return await self._with_token(tenant, channel, lambda token: made(token=token))
+
+    async def _with_token(self, tenant: Tenant, channel: str, make: Callable[[str], Awaitable[Sent]]) -> Sent:
         settings = _channel(tenant, channel)
         token = await self._tokens.of(settings)
         try:
-            return await self._made_with(token, method, call, *arguments, found=found, **options)
+            return await make(token)
         except ChannelBroken:
             if not self._tokens.refused(settings, token):
                 raise
             token = await self._tokens.of(settings)
-        return await self._made_with(token, method, call, *arguments, found=found, **options)
+        return await make(token)
 
     async def _made_with(
         self,
-        token: str,
         method: str,
         call: Callable[..., Awaitable[Any]],
         *arguments: Any,
-        found: list[Any] | None,
+        token: str,
+        found: list[Any] | None = None,
         **options: Any,
     ) -> Sent:
         auth = {"type": "bearer", "in": "header", "key": "Authorization", "value": f"Bearer {token}"}
@@ -287,10 +301,8 @@ class LineSender:
         except self._sdk.ApiException as error:
             said = error.body or ""
             return _outcome(method, error.status, said.decode("utf-8", "replace") if isinstance(said, bytes) else said)
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise SendRetry(f"LINE can't be reached ({type(error).__name__}).") from None
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise SendAmbiguous(f"No answer from LINE ({type(error).__name__}).") from None
+            raise _unanswered(error) from None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             # The SDK could not read the answer. Was it an error's (then that is where it comes from), or did LINE take
             # the call?
@@ -307,6 +319,17 @@ def _load_sdk() -> Any:
         from gateway.adapters import line_api
 
     return line_api
+
+
+def _through_a_proxy(url: str) -> bool:
+    place = urlsplit(url)
+    return place.scheme in getproxies() and not proxy_bypass(place.hostname or "")
+
+
+def _unanswered(error: Exception) -> SendFault:
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        return SendRetry(f"LINE can't be reached ({type(error).__name__}).")
+    return SendAmbiguous(f"No answer from LINE ({type(error).__name__}).")
 
 
 def _outcome(method: str, status: int, body: str) -> Sent:

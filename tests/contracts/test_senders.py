@@ -324,7 +324,7 @@ async def test_telegram_delivers_styled_text(telegram: TelegramSender, telegram_
     assert [entity["type"] for entity in shown.entities] == ["bold", "text_link"]
     assert sent == [Sent((str(shown.message_id),))]
     body = telegram_api.calls[-1].body
-    assert (body["business_connection_id"], body["link_preview_options"]) == ("bc_1", '{"is_disabled": true}')
+    assert (body["business_connection_id"], body["link_preview_options"]) == ("bc_1", {"is_disabled": True})
 
 
 async def test_a_long_text_goes_out_in_pieces_with_the_buttons_below_the_last(
@@ -472,7 +472,7 @@ async def test_typing_is_shown_in_the_topic(telegram: TelegramSender, telegram_a
     await telegram.typing(SHOP, telegram_target("-100777", thread_id="77"))
     telegram_api.next(refusal(403, BLOCKED))
     await telegram.typing(SHOP, telegram_target())
-    shown = {"chat_id": "-100777", "message_thread_id": "77", "action": "typing"}
+    shown = {"chat_id": "-100777", "message_thread_id": 77, "action": "typing"}
     assert telegram_api.calls[0].body == shown
     assert [call.answered_status for call in telegram_api.calls] == [200, 403]
 

@@ -97,7 +97,7 @@ async def test_updates_are_handed_on_in_order_and_confirmed(api: TelegramStandIn
         await inbox.until(2)
         api.push_update(api.text_update(111, "c"))
         await inbox.until(3)
-        await api.until(lambda: str(offsets.offset) == api.calls[-1].body.get("offset"))
+        await api.until(lambda: offsets.offset == api.calls[-1].body.get("offset"))
     assert inbox.texts == ["a", "b", "c"]
     assert offsets.offset == 310_000_004
     assert not api.bots[TOKEN].updates

@@ -1,0 +1,241 @@
+"""POST to one address over kept connections, with as little work as a call can take: a body out, a whole answer in.
+
+aiohttp opens the connections (its TLS, its resolver, its limit) and keeps none of them; what it does around each call
+costs four times as much as the call itself. What is out of the ordinary (a proxy, a stream) stays with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import httptools
+import orjson
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession, ClientTimeout
+    from aiohttp.connector import Connection
+
+REDIRECTS = (307, 308)  # by which the same call is to be made elsewhere: nothing was done
+KEPT_FOR = 15.0  # seconds that a connection is kept without a call
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class Posted:
+    """An answer, whole."""
+
+    __slots__ = ("_named", "body", "status")
+
+    def __init__(self, status: int, body: bytes, named: list[tuple[bytes, bytes]]) -> None:
+        self.status, self.body, self._named = status, body, named
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """With lower-case names; of several of one name the last."""
+        return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._named}
+
+
+class Posts:
+    """To be used inside one event loop, that of `session`, for one scheme, host and port. Raises aiohttp's own errors:
+    ConnectionTimeoutError and ClientConnectorError for what was certainly not sent. No redirect is followed."""
+
+    def __init__(self, session: ClientSession, url: str) -> None:
+        import aiohttp
+        from yarl import URL
+
+        assert session.connector is not None
+        self._connector = session.connector
+        self._loop = asyncio.get_running_loop()
+        self._place = aiohttp.ClientRequest("POST", URL(url).with_user(None), loop=self._loop, session=session)
+        self._idle: list[_Line] = []  # the one that was used last at the end
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    async def post(self, head: bytes, body: bytes, timeout: ClientTimeout) -> Posted:
+        """`head` as `head_of` gives it; of `timeout` `total`, `connect` and `sock_connect` count."""
+        late = None if timeout.total is None else self._loop.time() + timeout.total
+        line = self._kept() or await self._opened(timeout)
+        answer = line.asked(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body))
+        timer = self._loop.call_at(late, line.late) if late is not None else None
+        try:
+            posted = await answer
+        except BaseException:  # a cancelled one too: what comes later would be taken for the next call's answer
+            line.close()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if line.reusable:
+            line.idle_since = self._loop.time()
+            self._idle.append(line)
+            if self._sweeping is None:
+                self._sweeping = self._loop.call_later(KEPT_FOR, self._sweep)
+        else:
+            line.close()
+        return posted
+
+    def close(self) -> None:
+        """Closes what is idle; calls under way end as they may."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            self._sweeping = None
+        for line in self._idle:
+            line.close()
+        self._idle.clear()
+
+    def _kept(self) -> _Line | None:
+        while self._idle:
+            line = self._idle.pop()
+            if line.reusable and self._loop.time() - line.idle_since <= KEPT_FOR:
+                return line
+            line.close()
+        return None
+
+    async def _opened(self, timeout: ClientTimeout) -> _Line:
+        from aiohttp import ConnectionTimeoutError
+
+        try:
+            async with asyncio.timeout(timeout.total):
+                return _Line(await self._connector.connect(self._place, [], timeout), self._loop)
+        except TimeoutError:
+            raise ConnectionTimeoutError(f"Connection timeout to host {self._place.host}") from None
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        now = self._loop.time()
+        old = [line for line in self._idle if not line.reusable or now - line.idle_since >= KEPT_FOR]
+        self._idle = [line for line in self._idle if line not in old]
+        for line in old:
+            line.close()
+        if self._idle:
+            left = KEPT_FOR - (now - self._idle[0].idle_since)
+            self._sweeping = self._loop.call_later(left, self._sweep)
+
+
+class _Line(asyncio.Protocol):
+    """One connection, taken over from aiohttp, with one call at a time."""
+
+    idle_since = 0.0
+
+    def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+        assert connection.transport is not None
+        self._connection, self._loop = connection, loop
+        self._opener = connection.protocol  # to hear of its end: closing a session waits for that
+        self._transport = connection.transport
+        self._transport.set_protocol(self)
+        self._parser = httptools.HttpResponseParser(self)
+        self._parser.set_dangerous_leniencies(  # as aiohttp reads answers
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+        self._answer: asyncio.Future[Posted] | None = None
+        self.reusable = True
+
+    def asked(self, request: bytes) -> asyncio.Future[Posted]:
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._headed = False  # the head of the answer, not of a 1xx before it, is there
+        self.reusable = False  # until its answer is whole
+        self._answer = answer = self._loop.create_future()
+        self._transport.write(request)
+        return answer
+
+    def late(self) -> None:
+        self._failed(TimeoutError())
+
+    def close(self) -> None:
+        self.reusable = False
+        self._connection.close()
+
+    # -- asyncio's ---------------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self._answer is None:  # nobody asked
+            self.close()
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            from aiohttp import ClientPayloadError
+
+            self.reusable = False
+            self._failed(ClientPayloadError(f"no answer in HTTP: {type(error).__name__}"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        from aiohttp import ClientOSError, ClientPayloadError, ServerDisconnectedError
+
+        self.reusable = False
+        if self._answer is not None:
+            named = {name.lower() for name, _ in self._headers}
+            if self._headed and exc is None and not named & {b"content-length", b"transfer-encoding"}:
+                self._whole()  # its end is the connection's
+            elif self._headed:
+                self._failed(ClientPayloadError("the answer is not whole"))
+            elif exc is not None:
+                self._failed(ClientOSError(*exc.args))
+            else:
+                self._failed(ServerDisconnectedError())
+        if self._opener is not None:
+            self._opener.connection_lost(exc)
+        self._connection.close()
+
+    # -- the parser's ------------------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self._answer is None:  # a second answer to one call
+            self.reusable = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._headed = self._parser.get_status_code() >= 200
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        if not self._headed:  # 1xx: the answer is still to come
+            self._headers.clear()
+            return
+        self.reusable = self._answer is not None and self._parser.should_keep_alive()
+        self._whole()
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _whole(self) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None and not answer.done():
+            body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+            answer.set_result(Posted(self._parser.get_status_code(), body, self._headers))
+
+    def _failed(self, error: Exception) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """As JSON."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # a lone surrogate, or a number over 64 bits: escaped it gets through
+        return json.dumps(body).encode()
+
+
+def head_of(url: str, headers: Mapping[str, str]) -> bytes:
+    """The head of a POST but for its length, with the credentials in the URL unless `headers` have others. Raises
+    ValueError, which does not quote it, for what fits in no header."""
+    from aiohttp import encode_basic_auth
+    from yarl import URL
+
+    place = URL(url)
+    named = {"Host": place.host_port_subcomponent or "", "Accept": "*/*", "Accept-Encoding": "identity"}
+    if place.user is not None:
+        named["Authorization"] = encode_basic_auth(place.user, place.password or "")
+    named |= headers
+    if any(_CONTROL.search(value) for value in named.values()):
+        raise ValueError("a header holds what none can hold")
+    lines = [f"POST {place.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
+    return "".join(f"{line}\r\n" for line in lines).encode("utf-8")

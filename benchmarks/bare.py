@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.shop_talk import line_secret
 from gateway.cli import in_loop
-from gateway.processes import serve
+from gateway.serving import serve
 
 _SECRET = line_secret(0).encode()
 

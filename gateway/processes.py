@@ -1,4 +1,7 @@
-"""Processes: how `run`, `serve`, `worker` and `cleanup` begin, are watched and end."""
+"""Processes: how `run`, `serve`, `worker` and `cleanup` begin, are watched and end.
+
+Each loads its own half of the house when it begins, and no more: `run` not before its workers do the same beside it.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,24 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
-import uvicorn
 
 from config.settings import Settings
-from config.tenants import Tenants
-from gateway import app, front_door, heap, logs
+from gateway import heap, logs
 from gateway.cli import Failed, in_loop
 from gateway.redis_server import EmbeddedRedis
-from gateway.routes.auth import KEY_FILE, admin_key
-from gateway.short_way import WebhookHttp
 from gateway.spans import NO_SPANS, Spans
+
+if TYPE_CHECKING:
+    from config.tenants import Tenants
 
 log = logging.getLogger(__name__)
 
@@ -92,12 +94,22 @@ def use_redis(settings: Settings) -> Iterator[tuple[str, EmbeddedRedis | None]]:
 
 
 def _tenants(settings: Settings) -> Tenants:
+    from config.tenants import Tenants
+
     tenants = Tenants(settings)
     tenants.load()
     for tenant in tenants.all():
         _mask(tenant)
     tenants.on_change(lambda _, old, new: _mask(new))
     return tenants
+
+
+def _admin_key(settings: Settings) -> tuple[str, bool]:
+    from gateway.routes.auth import admin_key
+
+    key, made = admin_key(settings.admin_api_key, settings.data_dir)
+    logs.register_secret(key)
+    return key, made
 
 
 def _mask(tenant: Any) -> None:
@@ -147,49 +159,6 @@ def _tell(task: asyncio.Task[Any]) -> None:
         log.error("%s ended with an error: %s\n%s", task.get_name(), type(error).__name__, place)
 
 
-class _Server(uvicorn.Server):
-    """Signals are ours: everything has to end in order."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-async def serve(door: front_door.Door, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], None]) -> int:
-    config = uvicorn.Config(
-        door,
-        host=host,
-        port=port,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=10,
-        http=WebhookHttp,
-        ws_max_size=64 * 1024,
-    )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve())
-    try:
-        while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn tells nobody
-            await asyncio.sleep(0.01)
-        if serving.done():
-            return 1
-        ready(server.servers[0].sockets[0].getsockname()[1])
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        return 0 if stop.is_set() else 1
-    finally:
-        server.should_exit = True
-        door.closing.set()
-        with contextlib.suppress(SystemExit):
-            await serving
-
-
 def check_exposure(settings: Settings, host: str) -> None:
     """Beyond this machine nothing is served by accident: keys would travel in the clear, under a key nobody chose."""
     try:
@@ -222,13 +191,16 @@ def _check_port(host: str, port: int) -> None:
 def serve_alone(host: str, port: int) -> int:
     _check_port(host, port)
     with _set_up("serve", host) as (settings, spans), use_redis(settings) as (url, server):
-        key, made = admin_key(settings.admin_api_key, settings.data_dir)
-        logs.register_secret(key)
-        if made:
-            click.echo(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {key}")
 
         async def main() -> int:
+            from gateway import front_door
+            from gateway.routes.auth import KEY_FILE
+            from gateway.serving import serve
+
             stop = _stop_on_signals()
+            key, made = _admin_key(settings)
+            if made:
+                click.echo(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {key}")
             tenants = _tenants(settings)
             watching = [tenants.watch(stop), heap.settle()] + ([server.supervise(stop)] if server else [])
             async with front_door.door(settings, tenants, url, key, spans=spans) as door, _beside(*watching):
@@ -243,6 +215,8 @@ def work_alone(concurrency: int, parent: int | None) -> int:
     with _set_up("worker") as (settings, spans), use_redis(settings) as (url, server):
 
         async def main() -> int:
+            from gateway import app
+
             stop = _stop_on_signals()
             tenants = _tenants(settings)
             watching = [tenants.watch(stop), heap.settle()]
@@ -281,18 +255,21 @@ async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
 def run_all(host: str, port: int, workers: int) -> int:
     _check_port(host, port)
     with _set_up("serve", host) as (settings, spans), use_redis(settings) as (url, server):
-        key, made = admin_key(settings.admin_api_key, settings.data_dir)
-        logs.register_secret(key)
 
         async def main() -> int:
             stop = _stop_on_signals()
             workers_stop, redis_stop = asyncio.Event(), asyncio.Event()
-            tenants = _tenants(settings)
             crew = asyncio.gather(*(_keep_worker(url, workers_stop) for _ in range(workers)))
-            watching = [tenants.watch(stop), heap.settle(), _clean_up(settings, tenants, url, stop)]
-            if server:
-                watching.append(server.supervise(redis_stop))
             try:
+                await asyncio.sleep(0)  # the workers begin; what follows keeps the loop busy for a second
+                from gateway import front_door
+                from gateway.serving import serve
+
+                key, made = _admin_key(settings)
+                tenants = _tenants(settings)
+                watching = [tenants.watch(stop), heap.settle(), _clean_up(settings, tenants, url, stop)]
+                if server:
+                    watching.append(server.supervise(redis_stop))
                 async with front_door.door(settings, tenants, url, key, spans=spans) as door, _beside(*watching):
                     code = await serve(
                         door,
@@ -342,15 +319,24 @@ async def _keep_worker(url: str, stop: asyncio.Event) -> None:
 
 
 async def _clean_up(settings: Settings, tenants: Tenants, url: str, stop: asyncio.Event) -> None:
+    if await _stopped_within(stop, CLEANUP_EVERY):
+        return
+    from gateway import app
+
     async with app.tidy(settings, tenants, url) as cleanup:
-        while not stop.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), CLEANUP_EVERY)
-                return
+        while True:
             try:
                 await cleanup.run()
             except Exception as error:  # noqa: BLE001 - the schedule goes on: Redis or a disk may be away just now
                 log.error("clean-up failed: %s", error)
+            if await _stopped_within(stop, CLEANUP_EVERY):
+                return
+
+
+async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
+    return stop.is_set()
 
 
 def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str | None) -> None:
@@ -372,6 +358,8 @@ def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str
             "Make a first shop in another terminal; it is answered for at once:  .venv/bin/chat-chat tenants new"
         ]
     if made:
+        from gateway.routes.auth import KEY_FILE
+
         lines.append(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {made}")
     click.echo("\n".join(lines))
 
@@ -380,6 +368,9 @@ def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str
 
 
 async def clean_up_once(settings: Settings, tenant: str | None, dry_run: bool) -> list[str]:
+    from config.tenants import Tenants
+    from gateway import app
+
     tenants = Tenants(settings)
     tenants.load()
     if tenant is not None and tenants.get(tenant) is None:

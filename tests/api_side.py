@@ -17,7 +17,7 @@ from multidict import CIMultiDictProxy
 from config.settings import Settings
 from config.tenants import Tenants
 from gateway import assembly, front_door
-from gateway.processes import serve
+from gateway.serving import serve
 from memory.memory_manager import MemoryManager
 
 ADMIN_KEY = "test-admin-key"

@@ -23,7 +23,7 @@ from gateway.inbox.away import RECENT
 from gateway.inbox.redis import INDEX, RedisInbox
 from gateway.inbox.spool import MOST
 from gateway.patience import Times
-from gateway.processes import serve
+from gateway.serving import serve
 from gateway.spans import NO_SPANS, Spans
 from tests.standins.line import LineStandIn
 from tests.standins.line_model import LineChannel

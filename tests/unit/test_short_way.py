@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.processes import serve
+from gateway.serving import serve
 from gateway.short_way import Answer, Headers
 
 REQUEST = b"POST /webhooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"

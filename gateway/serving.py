@@ -1,0 +1,56 @@
+"""The server of the HTTP side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from gateway.front_door import Door
+from gateway.short_way import WebhookHttp
+
+
+class _Server(uvicorn.Server):
+    """Signals are ours: everything has to end in order."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(door: Door, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], None]) -> int:
+    config = uvicorn.Config(
+        door,
+        host=host,
+        port=port,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=10,
+        http=WebhookHttp,
+        ws_max_size=64 * 1024,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve())
+    try:
+        while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn tells nobody
+            await asyncio.sleep(0.01)
+        if serving.done():
+            return 1
+        ready(server.servers[0].sockets[0].getsockname()[1])
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        return 0 if stop.is_set() else 1
+    finally:
+        server.should_exit = True
+        door.closing.set()
+        with contextlib.suppress(SystemExit):
+            await serving

@@ -30,20 +30,17 @@ class Admission:
 
     async def admitted(self, tenant: str) -> None:
         """Returns when the tenant's next webhook may be taken."""
-        if (wait := self._counted(tenant)) > 0:
+        if (wait := self.counted(tenant)) > 0:
             await self._sleep(wait)
 
     def at_once(self, tenant: str) -> bool:
-        """Whether the tenant's next webhook need not wait: then it counts, else nothing has changed."""
+        """Whether the tenant's next webhook need not wait. It counts when it is `counted`."""
         now = self._clock()
         beside = self._last not in ("", tenant) or now - self._others < _OTHERS
-        if beside and self._due.get(tenant, now) - now + 1 / A_SECOND > AT_ONCE / A_SECOND:
-            return False
-        self._counted(tenant)
-        return True
+        return not beside or self._due.get(tenant, now) - now + 1 / A_SECOND <= AT_ONCE / A_SECOND
 
-    def _counted(self, tenant: str) -> float:
-        """Seconds that it waits."""
+    def counted(self, tenant: str) -> float:
+        """Takes one of its share; seconds that it waits."""
         now = self._clock()
         due = max(now, self._due.pop(tenant, now)) + 1 / A_SECOND
         ahead = due - now - AT_ONCE / A_SECOND

@@ -5,6 +5,7 @@ its head on, so that refusing, waiting and being slow have one place."""
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,8 @@ Headers = Sequence[tuple[bytes, bytes]]  # lower-case names
 Answer = Callable[[bytes, bytes], None]  # status line and headers, each with its line's end; body
 AtOnce = Callable[[bytes, Headers, bytes, Answer], bool]
 
-_WEBHOOKS = b"/webhooks/"
+# An address that means what it says and whose parts nobody can make long: what others mean, the server finds out.
+_plainly_a_webhook = re.compile(rb"/webhooks/[a-z]{1,20}/[a-z0-9_-]{1,64}/[\w-]{1,64}/?").fullmatch
 _UNHEARD = asyncio.Event()
 
 
@@ -54,6 +56,7 @@ class WebhookHttp(GuardedHttp):
         self._pieces: list[bytes] | None = None  # of the body, as long as it may go the short way
 
     def begin(self) -> None:
+        self._unset_keepalive_if_required()  # where the one before in this very read was answered at once
         if self._may_be_short():
             self._pieces = []
         else:
@@ -62,11 +65,12 @@ class WebhookHttp(GuardedHttp):
     def _may_be_short(self) -> bool:
         return (
             self._at_once is not None
-            and self.url.startswith(_WEBHOOKS)
+            and _plainly_a_webhook(self.url) is not None
             and (self.cycle is None or self.cycle.response_complete)
             and not self.flow.write_paused
             and not self.expect_100_continue
             and self.parser.get_method() == b"POST"
+            and self.parser.get_http_version() == "1.1"
             and not self.parser.should_upgrade()
         )
 
@@ -81,12 +85,19 @@ class WebhookHttp(GuardedHttp):
         if pieces is not None:
             before, request = self.cycle, _Request(self)
             self.cycle = request  # type: ignore[assignment]
-            assert self._at_once is not None
-            if self._at_once(self.url, self.headers, b"".join(pieces), request.answer):
+            if self._taken(b"".join(pieces), request):
                 return
             self.cycle = before
             self._go_on(pieces)
         super().on_message_complete()
+
+    def _taken(self, body: bytes, request: _Request) -> bool:
+        assert self._at_once is not None
+        try:
+            return self._at_once(self.url, self.headers, body, request.answer)
+        except Exception:  # noqa: BLE001 - what went wrong goes wrong on the other way too, where it is told
+            request.disconnected = True  # whoever has its answer by now tells nobody
+            return request.response_complete
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

@@ -95,12 +95,11 @@ class Webhooks:
             await _refuse(send, refused.status, str(refused))
 
     def at_once(self, url: bytes, headers: Headers, body: bytes, answer: Answer) -> bool:
-        """Takes a webhook about which nothing is out of the ordinary, and answers it when it is safely kept. False:
-        nothing was done, it goes the way of all others."""
-        parts = _parts(url)
-        if self._put_soon is None or len(parts) != 4 or len(body) > LARGEST_BODY:
+        """Takes a webhook about which nothing is out of the ordinary, not its `url` either, and answers it when it is
+        safely kept. False: nothing was done, it goes the way of all others."""
+        if self._put_soon is None or len(body) > LARGEST_BODY:
             return False
-        _, platform, tenant_id, channel = parts
+        _, platform, tenant_id, channel = _parts(url)
         tenant = self._tenant_of(tenant_id)
         settings = tenant.channels.get(channel) if tenant else None
         if (
@@ -125,6 +124,7 @@ class Webhooks:
         wanted = self._intake.wanted(tenant, received)
         if wanted and not self._put_soon(wanted, partial(self._put, tenant, channel, wanted, answer)):
             return False
+        self._admission.counted(tenant_id)  # only now: on the way of all others it is counted there
         self._intake.passed_over(tenant, channel, received, wanted)
         if not wanted:
             answer(_TAKEN_HEAD, b"{}")
@@ -219,10 +219,8 @@ async def _rest(receive: Receive) -> bytes:
 
 
 @lru_cache(4096)
-def _parts(url: bytes) -> tuple[str, ...]:
-    """Of a path that means what it says; none of another."""
-    plain = url.isascii() and not any(sign in url for sign in b"%?#")
-    return tuple(url.decode().strip("/").split("/")) if plain else ()
+def _parts(url: bytes) -> list[str]:
+    return url.decode().strip("/").split("/")
 
 
 async def _refuse(send: Send, status: int, title: str) -> None:

@@ -10,24 +10,35 @@ import pytest
 from gateway.serving import serve
 from gateway.short_way import Answer, Headers
 
-REQUEST = b"POST /webhooks/x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"
+REQUEST = b"POST /webhooks/line/x/y HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi"
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n"
 
 
 class App:
-    """Takes every webhook at once but those that say `no`; those get their own body back."""
+    """Takes every webhook at once but those that say `no`; those get their own body back. `ok` is answered at once,
+    `un` and `bo` find it broken, before and after it has answered."""
 
     def __init__(self) -> None:
         self.closing = asyncio.Event()
         self.taken: asyncio.Queue[tuple[bytes, Answer]] = asyncio.Queue()
+        self.asked: list[str] = []  # the long way
 
     def at_once(self, url: bytes, headers: Headers, body: bytes, answer: Answer) -> bool:
         if body == b"no":
             return False
+        if body in (b"ok", b"bo"):
+            answer(HEAD, body)
+        if body in (b"un", b"bo"):
+            self.taken.put_nowait((body, answer))
+            raise RuntimeError("broken")
+        if body == b"ok":
+            return True
         self.taken.put_nowait((body, answer))
         return True
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.idle = receive.__self__.on_response.__self__.timeout_keep_alive_task  # of the connection
+        self.asked.append(scope["path"])
         body = (await receive())["body"]
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": body})
@@ -74,3 +85,32 @@ async def test_what_comes_before_the_answer_waits_its_turn_and_who_is_gone_is_no
     writer.transport.abort()
     await asyncio.sleep(0.1)
     answer(HEAD, b"ok")
+
+
+async def test_what_is_under_way_behind_one_that_was_answered_at_once_is_not_taken_for_idle(served: Any) -> None:
+    app, _, _, reader, writer = served
+    writer.write(REQUEST[:-2] + b"ok" + REQUEST[:-2] + b"no")
+    answers = [HEAD + b"\r\n" + body for body in (b"ok", b"no")]
+    assert await reader.readexactly(len(b"".join(answers))) == answers[0] + answers[1]
+    assert (app.asked, app.idle) == (["/webhooks/line/x/y"], None)
+
+
+async def test_an_application_that_finds_itself_broken_is_asked_on_the_long_way_and_heard_once(served: Any) -> None:
+    app, _, _, reader, writer = served
+    for body, long in ((b"un", 1), (b"bo", 1)):  # the latter had its answer by then
+        writer.write(REQUEST[:-2] + body)
+        whole = HEAD + b"\r\n" + body
+        assert await reader.readexactly(len(whole)) == whole
+        assert len(app.asked) == long
+        _, answer = await app.taken.get()
+        answer(HEAD, b"??")
+    writer.write(REQUEST[:-2] + b"ok")
+    assert await reader.readexactly(len(HEAD) + 4) == HEAD + b"\r\nok"
+
+
+@pytest.mark.parametrize("path", [b"/webhooks/line/x/" + b"ab/" * 15_000, b"/webhooks/line/x/y?z", b"/webhooks/line/x"])
+async def test_an_address_that_is_no_webhooks_is_the_servers_to_read(path: bytes, served: Any) -> None:
+    app, _, _, reader, writer = served
+    writer.write(REQUEST.replace(b"/webhooks/line/x/y", path))
+    assert (await reader.readexactly(len(HEAD) + 4)).endswith(b"hi")
+    assert (len(app.asked), app.taken.empty()) == (1, True)

@@ -15,6 +15,7 @@ from gateway.outbox import ClaimLost
 from memory.errors import MemoryFault
 from memory.memory_manager import MemoryManager
 from memory.models import Message, ShortTermMemory
+from memory.reading import Part, begun
 from memory.session import append, kept_for, note_event, worth_saving
 from memory.short_term import codec, lua
 from processors.models import MemoryEvent
@@ -68,9 +69,11 @@ class Ending:
         change: Change,
         dead: str | None,
         carry: bytes | None,
-    ) -> None:
+        every: int = 0,
+    ) -> Part | None:
         """Session and end of the turn in one step. When somebody else wrote the session meanwhile, ours goes on top. Of
-        who was forgotten since they wrote nothing is kept."""
+        who was forgotten since they wrote nothing is kept. With it goes the note of what is to be read now by the
+        language model, which comes back; see `reading.begun` for `every`."""
         ttl = tenant.memory.sm_ttl
         if await self.was_forgotten(claim):
             await self._manager.forget(claim.ref.tenant, claim.ref.user)  # what this turn has kept since
@@ -79,7 +82,7 @@ class Ending:
             outcome, _ = await self._inbox.finish(claim, None, None, carry)
             if outcome is Outcome.LOST:
                 raise ClaimLost(claim.conversation)
-            return
+            return None
         if dead is not None and await self._about_forgotten(claim):
             log.warning("about somebody forgotten: %s", dead, extra={"conversation": claim.conversation})
             dead = None
@@ -88,6 +91,7 @@ class Ending:
             session = append(change(session), said, max_messages=2 * tenant.memory.max_turns, now=now, ttl=ttl)
             if event is not None:
                 session = note_event(session, event)
+            session, part = begun(session, every)
             write = SessionWrite(
                 value=codec.encode(session, rev + 1),
                 rev=rev,
@@ -98,7 +102,7 @@ class Ending:
             outcome, stored = await self._inbox.finish(claim, write, dead, carry)
             if outcome is Outcome.DONE:
                 await self._manager.sessions.used(claim.ref)
-                return
+                return part
             if outcome is Outcome.LOST:
                 raise ClaimLost(claim.conversation)
             other = codec.decode(stored) if stored else None

@@ -119,14 +119,17 @@ class Minding:
             ids = [one.id for one in minded.procedures]
             self._soon(knowledge.count(tenant, ids, answered, time.monotonic() - minded.begun, now))
 
-    def read_on(self, moment: Moment) -> None:
-        """Every few messages the language model reads what the customer said of themselves, once the turn is over."""
-        tenant, session = moment.tenant, moment.session
+    def reads_every(self, moment: Moment) -> int:
+        """After how many messages the language model reads what the customer said of themselves; 0: it does not."""
+        tenant = moment.tenant
         agent, every = tenant.agent(), tenant.memory.extract_every
         if not every or moment.hurried or moment.last.group or agent is None or not access_of(tenant, agent).api_key:
-            return
-        if len(reading.unread(session)) + len(moment.messages) >= every:
-            self._soon(reading.read_so_far(self._manager, moment.ref, every))
+            return 0
+        return every
+
+    def read_on(self, moment: Moment, part: reading.Part) -> None:
+        """Once the turn is over."""
+        self._soon(reading.read_on(self._manager, moment.ref, part))
 
     async def close(self) -> None:
         await asyncio.gather(*self._later)

@@ -232,16 +232,19 @@ class Turn:
         after = change(session)
         told = {"answer": outbox.answer, "said": written, "event": event, "last": moment.last, "sent_at": sent_at}
         told |= {"state": after.state, "variables": after.variables}
-        await asyncio.gather(
-            self._ending.keep(claim, tenant, messages, event),
-            self._hooks.after(_exchange(moment, record.words(messages), **told)),
-        )
+        keeping = asyncio.create_task(self._ending.keep(claim, tenant, messages, event))
+        try:
+            await self._hooks.after(_exchange(moment, record.words(messages), **told))
+            await keeping
+        finally:
+            keeping.cancel()
         if done and done.forgets_talk:
             await self._ending.keep_elsewhere(claim, written)
         rev = stored.rev if stored else 0
-        await self._ending.finish(claim, tenant, session, rev, said, event, change, dead, carry)
-        if said:
-            self._minding.read_on(moment)
+        every = self._minding.reads_every(moment) if said else 0
+        part = await self._ending.finish(claim, tenant, session, rev, said, event, change, dead, carry, every)
+        if part is not None:
+            self._minding.read_on(moment, part)
         if self._names is not None:
             self._names.after(moment)
 

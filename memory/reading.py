@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memory.errors import MemoryFault
 from memory.keys import ConversationRef
 from memory.models import Message, ShortTermMemory
+from processors.models import Language
 
 if TYPE_CHECKING:
     from memory.memory_manager import MemoryManager
@@ -19,39 +21,51 @@ READ, TRIES = "read_to", "read_tries"  # in the session's variables: the last me
 MOST_TRIES = 3  # of one part; then the session's end reads it
 
 
-def unread(session: ShortTermMemory) -> list[Message]:
-    """What the person said since the last reading."""
-    return [line for line in _since(session) if line["role"] == "user"]
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is to be read now. `before`: the last message that was read before; `tries`: this one included."""
+
+    lines: Sequence[Message]
+    before: object
+    tries: int
+    language: Language | None
 
 
-async def read_so_far(manager: MemoryManager, ref: ConversationRef, every: int) -> bool:
-    """Reads a live session on if the person said `every` things since the last time. Whoever notes in the session that
-    they read it does it, nobody else; what could not be read is noted as unread again. Whether it was read.
+def begun(session: ShortTermMemory, every: int) -> tuple[ShortTermMemory, Part | None]:
+    """If the person said `every` things since the last reading: the session with the note that they are read, and what
+    they are. Who writes that session reads them, nobody else. `every` 0: never."""
+    lines = _since(session) if every else ()
+    if not every or sum(line["role"] == "user" for line in lines) < every:
+        return session, None
+    known = session.variables
+    language = known.get("preferred_language")
+    part = Part(
+        lines, known.get(READ), int(known.get(TRIES) or 0) + 1, language if language in ("th", "en", "mixed") else None
+    )
+    return _noted(session, lines[-1].get("message_id"), 0), part
 
-    Raises MemoryFault.
-    """
-    ref = await manager.shared(ref)
-    session = await manager.sessions.load(ref)
-    if session is None or session.expired(manager.now()) or len(unread(session)) < every:
-        return False
-    part, before = _since(session), session.variables.get(READ)
-    if not await _note(manager, ref, before, part[-1].get("message_id"), 0):
-        return False
-    language = session.variables.get("preferred_language")
-    tries = int(session.variables.get(TRIES) or 0) + 1
+
+async def read_on(manager: MemoryManager, ref: ConversationRef, part: Part) -> bool:
+    """Reads it; what could not be read is noted as unread again. Whether it was read. Raises MemoryFault."""
     read = False
     try:
-        read = await manager.openings.read_so_far(ref, part, language if language in ("th", "en", "mixed") else None)
+        read = await manager.openings.read_so_far(ref, part.lines, part.language)
     finally:
-        if not read and tries < MOST_TRIES:
-            await _note(manager, ref, part[-1].get("message_id"), before, tries)
+        if not read and part.tries < MOST_TRIES:
+            await _note(manager, ref, part.lines[-1].get("message_id"), part.before, part.tries)
     return read
 
 
 def _since(session: ShortTermMemory) -> Sequence[Message]:
-    ids = [line.get("message_id") for line in session.history]
-    read = session.variables.get(READ)
-    return session.history[ids.index(read) + 1 :] if read is not None and read in ids else session.history
+    history, read = session.history, session.variables.get(READ)
+    at = len(history)
+    while at and (read is None or history[at - 1].get("message_id") != read):
+        at -= 1
+    return history[at:]
+
+
+def _noted(session: ShortTermMemory, read: object, tries: int) -> ShortTermMemory:
+    return session.model_copy(update={"variables": {**session.variables, READ: read, TRIES: tries}})
 
 
 async def _note(manager: MemoryManager, ref: ConversationRef, was: object, now: object, tries: int) -> bool:
@@ -60,7 +74,7 @@ async def _note(manager: MemoryManager, ref: ConversationRef, was: object, now: 
         session = await manager.sessions.load(ref)
         if session is None or session.variables.get(READ) != was:
             return False
-        after = session.model_copy(update={"variables": {**session.variables, READ: now, TRIES: tries}})
+        after = _noted(session, now, tries)
         try:
             if await manager.sessions.save(ref, after, manager.kept_for(after)):
                 return True

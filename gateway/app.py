@@ -115,7 +115,7 @@ async def work(
         timings.senders(senders)
         timings.stores(inbox, manager)
         stack.push_async_callback(live.close)
-        board = Board(client, manager.forgotten)
+        board = Board(client, manager.which_forgotten)
         stack.push_async_callback(board.close)
         tally = Tally(tenants.get, clock)
         spending.also = tally.used

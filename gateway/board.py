@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +19,6 @@ from gateway.messages import InboundMessage
 from gateway.staff_desk import UNTIL, WANTED, Customer, customer_of
 from memory import keys
 from memory.keys import ConversationRef
-from memory.models import Message
 from memory.session import time_of
 from processors.models import iso
 
@@ -62,7 +61,7 @@ class Row:
         return max(self.entry.heard, self.entry.told), self.name
 
 
-Forgotten = Callable[[ConversationRef, datetime], Awaitable[bool]]
+Forgotten = Callable[[Sequence[tuple[ConversationRef, datetime]]], Awaitable[Sequence[bool]]]
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(Entry).decode
@@ -70,7 +69,7 @@ _decode = msgspec.json.Decoder(Entry).decode
 
 class Board:
     """A hook, and what the admin page reads. Writing is done behind the turn, several in one round trip. `forgotten`
-    tells whether a person was forgotten since a time: of them nothing is written."""
+    tells who of some was forgotten since a time: of them nothing is written."""
 
     def __init__(self, client: Redis, forgotten: Forgotten | None = None) -> None:
         self._redis = client
@@ -85,11 +84,10 @@ class Board:
         last = exchange.last
         if last is None:
             return
-        lines = [*exchange.session.history, *exchange.said]
         entry = Entry(
             customer=customer_of(last),
-            heard=_last(lines, "user"),
-            told=_last(lines, "bot"),
+            heard=_last(exchange, "user"),
+            told=_last(exchange, "bot"),
             held=exchange.state == "human" and str(exchange.variables.get(UNTIL)) > iso(exchange.now),
             wanted=exchange.variables.get(WANTED) is True,
         )
@@ -108,7 +106,8 @@ class Board:
             some, self._waiting = self._waiting, {}
             pipe: Any = self._redis.pipeline(transaction=False)
             # All at once: asked one by one, a busy worker's list would grow faster than it is written.
-            gone = await asyncio.gather(*(self._is_gone(ref, last) for ref, (_, last, _) in some.items()))
+            since = [(ref, datetime.fromtimestamp(last.received_at, UTC)) for ref, (_, last, _) in some.items()]
+            gone = await self._forgotten(since) if self._forgotten is not None else [False] * len(since)
             for (ref, (entry, last, unanswered)), left in zip(some.items(), gone, strict=True):
                 if left:
                     continue
@@ -129,11 +128,6 @@ class Board:
                         await self._tidy(tenant)
             except (RedisError, OSError) as error:
                 log.warning("staff don't see that something was said: %s", type(error).__name__)
-
-    async def _is_gone(self, ref: ConversationRef, last: InboundMessage) -> bool:
-        """Whether the person was forgotten since they wrote."""
-        since = datetime.fromtimestamp(last.received_at, UTC)
-        return self._forgotten is not None and await self._forgotten(ref, since)
 
     async def _tidy(self, tenant: str) -> None:
         found: Any = await self._redis.zrange(_key(tenant, "at"), -1, -1, withscores=True)
@@ -213,9 +207,12 @@ def _key(tenant: str, *rest: str) -> str:
     return keys.shared("board", keys.check_tenant(tenant), *rest)
 
 
-def _last(lines: Collection[Message], role: str) -> int:
-    times = [at for line in lines if line["role"] == role and (at := time_of(line))]
-    return _ms(max(times)) if times else 0
+def _last(exchange: Exchange, role: str) -> int:
+    """When that one spoke last, as things stand now. A history is in the order of its times."""
+    before = next((line for line in reversed(exchange.session.history) if line["role"] == role), None)
+    lines = [before] if before is not None else []
+    lines += [line for line in exchange.said if line["role"] == role]
+    return max([_ms(at) for line in lines if (at := time_of(line))], default=0)
 
 
 def _ms(at: datetime) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,6 +28,7 @@ TOGETHER = 0.1  # seconds in which what happens in one tenant is gathered
 WAITING = 1000  # events that wait for Redis; beyond that the oldest are not told
 KINDS = ("message", "event", "memory", "takeover")
 
+_Data = Mapping[str, Any] | InboundMessage | Exchange
 _TOLD_BY_THE_TURN = RELAYED | AMENDS | {Kind.FOLLOW, Kind.UNFOLLOW}
 
 
@@ -42,7 +43,7 @@ class Live:
     def __init__(self, client: Redis) -> None:
         self._redis = client
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: list[tuple[str, str, Mapping[str, Any] | InboundMessage]] = []  # tenant, kind, data
+        self._waiting: list[tuple[str, str, _Data]] = []  # tenant, kind, data; of a turn's kind what it did
         self._telling: asyncio.Task[None] | None = None
 
     def arrived(self, tenant: Tenant, message: InboundMessage) -> None:
@@ -53,36 +54,14 @@ class Live:
             self.tell(tenant.id, "message", message)
 
     async def after(self, exchange: Exchange) -> None:
-        ref = exchange.ref
-        where = {
-            "user_id": ref.user,
-            "agent": ref.agent,
-            "conversation_id": ref.conversation,
-            "channel": exchange.channel,
-        }
-        for line in exchange.said:
-            if line["message"] and not _told_before(line):
-                by = "staff" if (line.get("metadata") or {}).get("by") == "staff" else line["role"]
-                told = {"role": by, "message": line["message"], "message_id": line.get("message_id")}
-                self.tell(ref.tenant, "message", where | told | {"timestamp": line.get("timestamp")})
-        if (event := exchange.event) is not None:
-            about = {
-                "event_id": event.event_id,
-                "event_type": event.event_type.value,
-                "importance_score": event.importance_score,
-                "timestamp": iso(event.timestamp),
-            }
-            self.tell(ref.tenant, "event", where | about)
-        if exchange.state and (exchange.state == "human") != (exchange.session.state == "human"):
-            holder = "human" if exchange.state == "human" else "bot"
-            self.tell(ref.tenant, "takeover", where | {"by": holder, "timestamp": iso(exchange.now)})
+        self.tell(exchange.ref.tenant, "turn", exchange)
 
     def remembered(self, tenant: str, user: str) -> None:
         """What is known of a person ("": of the tenant itself) changed. From any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.tell, tenant, "memory", {"user_id": user})
 
-    def tell(self, tenant: str, kind: str, data: Mapping[str, Any] | InboundMessage) -> None:
+    def tell(self, tenant: str, kind: str, data: _Data) -> None:
         self._waiting.append((tenant, kind, data))
         del self._waiting[:-WAITING]
         if self._telling is None or self._telling.done():
@@ -110,12 +89,43 @@ class Live:
                 listening = {_text(channel) for channel, listeners in heard if listeners}
                 for tenant, kind, data in some if listening else ():
                     if (channel := channel_key(tenant)) in listening:
-                        told = _said(data) if isinstance(data, InboundMessage) else data
-                        together.setdefault(channel, []).append(orjson.dumps({"kind": kind, "data": told}))
+                        told = _happened(data) if isinstance(data, Exchange) else [(kind, data)]
+                        together.setdefault(channel, []).extend(_event(*one) for one in told)
                 for channel, events in together.items():
                     await self._redis.publish(channel, b"[" + b",".join(events) + b"]")
             except (RedisError, OSError) as error:
                 log.debug("nobody is told what happens now: %s", type(error).__name__)
+
+
+def _event(kind: str, data: Mapping[str, Any] | InboundMessage) -> bytes:
+    return orjson.dumps({"kind": kind, "data": _said(data) if isinstance(data, InboundMessage) else data})
+
+
+def _happened(exchange: Exchange) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What there is to tell of a turn."""
+    ref = exchange.ref
+    where = {
+        "user_id": ref.user,
+        "agent": ref.agent,
+        "conversation_id": ref.conversation,
+        "channel": exchange.channel,
+    }
+    for line in exchange.said:
+        if line["message"] and not _told_before(line):
+            by = "staff" if (line.get("metadata") or {}).get("by") == "staff" else line["role"]
+            told = {"role": by, "message": line["message"], "message_id": line.get("message_id")}
+            yield "message", where | told | {"timestamp": line.get("timestamp")}
+    if (event := exchange.event) is not None:
+        about = {
+            "event_id": event.event_id,
+            "event_type": event.event_type.value,
+            "importance_score": event.importance_score,
+            "timestamp": iso(event.timestamp),
+        }
+        yield "event", where | about
+    if exchange.state and (exchange.state == "human") != (exchange.session.state == "human"):
+        holder = "human" if exchange.state == "human" else "bot"
+        yield "takeover", where | {"by": holder, "timestamp": iso(exchange.now)}
 
 
 def _said(message: InboundMessage) -> dict[str, Any]:

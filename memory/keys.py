@@ -38,6 +38,7 @@ class ConversationRef(NamedTuple):
     conversation: str = MAIN
 
 
+@lru_cache(8192)
 def escape(part: str) -> str:
     """One part of a key or one file name. Raises InvalidId for an empty part."""
     if _PLAIN.match(part):
@@ -65,6 +66,7 @@ def unescape(name: str) -> str | None:
         return None
 
 
+@lru_cache(4096)
 def check_tenant(tenant: str) -> str:
     """The tenant's id, unchanged. Raises InvalidId for anything that could not be a tenant file's name."""
     if not TENANT_ID.match(tenant):
@@ -92,6 +94,7 @@ def session(ref: ConversationRef) -> str:
     return f"{base}/{escape(agent_name(ref.agent))}/{escape(ref.conversation)}"
 
 
+@lru_cache(4096)
 def session_user(session_key: str) -> str | None:
     """Whose conversation a session's key names; None where it does not hold the id whole."""
     return unescape(session_key.split(":", 2)[2].partition("/")[0])

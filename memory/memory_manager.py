@@ -330,8 +330,15 @@ class MemoryManager(Knowing, Linking):
     async def forgotten(self, ref: ConversationRef, since: datetime) -> bool:
         """Whether the conversation's person was forgotten after `since`, within a day: of what was said before that
         nothing may be kept. Where that can't be read it was not."""
+        return (await self.which_forgotten([(ref, since)]))[0]
+
+    async def which_forgotten(self, asked: Sequence[tuple[ConversationRef, datetime]]) -> list[bool]:
+        """`forgotten` of several at once."""
+        return await in_thread(lambda: [self._forgotten(ref, since) for ref, since in asked])
+
+    def _forgotten(self, ref: ConversationRef, since: datetime) -> bool:
         try:
-            at = await in_thread(self.longterm.forgotten_at, ref.tenant, ref.user)
+            at = self.longterm.forgotten_at(ref.tenant, ref.user)
         except LongTermUnavailable as error:
             log.error("whether somebody was forgotten can't be read: %s", error)
             return False

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import orjson
+
 from memory import keys
 from memory.keys import ConversationRef
 from memory.models import LongTermMemory, Message, ShortTermMemory
@@ -74,7 +76,7 @@ def append(
         if last is not None and moment <= last:
             moment = last + timedelta(milliseconds=1)
         last = moment
-        clean = cast("Message", without_surrogates(message))
+        clean = _clean(message)
         clean["timestamp"] = iso(moment)
         added.append(clean)
     if not added:
@@ -91,6 +93,15 @@ def append(
             "expires_at": _later(session, _end(now, ttl)),
         }
     )
+
+
+def _clean(message: Message) -> Message:
+    """A copy without lone surrogates: nearly always there are none, and it can be written as it is."""
+    try:
+        orjson.dumps(message)
+    except TypeError:
+        return cast("Message", without_surrogates(message))
+    return {**message}
 
 
 def joined(session: ShortTermMemory, other: ShortTermMemory, max_messages: int) -> ShortTermMemory:

@@ -11,7 +11,11 @@ _LONE = re.compile("[\ud800-\udfff]")
 def without_surrogates(value: Any) -> Any:
     """The same text, or the same structure of dicts and lists, with every lone surrogate replaced by U+FFFD."""
     if isinstance(value, str):
-        return value if value.isascii() else _LONE.sub("�", value)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return _LONE.sub("�", value)
+        return value
     if isinstance(value, dict):
         return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -85,5 +85,6 @@ class MemoryEvent(BaseModel):
 
 def iso(value: datetime) -> str:
     """ISO 8601 in UTC with `Z`, to the millisecond, or the second where that is exact."""
-    value = value.astimezone(UTC)
-    return value.isoformat(timespec="milliseconds" if value.microsecond else "seconds").replace("+00:00", "Z")
+    if value.tzinfo is not UTC:
+        value = value.astimezone(UTC)
+    return value.isoformat(timespec="milliseconds" if value.microsecond else "seconds")[: -len("+00:00")] + "Z"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from functools import lru_cache
 
 from memory import keys
 from memory.keys import ConversationRef
@@ -71,6 +72,7 @@ return 1
 """
 
 
+@lru_cache(4096)
 def member(ref: ConversationRef) -> str:
     """The conversation in the index; `conversation_of` reads it back. One conversation, one spelling."""
     return json.dumps([ref.tenant, ref.user, keys.agent_name(ref.agent), ref.conversation], separators=(",", ":"))

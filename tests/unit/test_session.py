@@ -4,12 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.keys import ConversationRef
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.session import append, kept_for, new_session, note_event, worth_saving
+from memory.surrogates import without_surrogates
 from processors.models import EventType, MemoryEvent
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -53,6 +54,20 @@ def test_a_new_session_begins_with_summary_attributes_and_preferences() -> None:
     }
     assert session.carried == [message("before")]
     assert known.attributes["preferred_language"] == "en"
+
+
+_values = st.recursive(
+    st.none() | st.integers() | st.text(), lambda deeper: st.lists(deeper) | st.dictionaries(st.text(), deeper)
+)
+
+
+@settings(deadline=None)
+@given(st.text(), st.dictionaries(st.text(), _values, max_size=3))
+def test_what_is_appended_is_a_copy_without_lone_surrogates(text: str, metadata: dict[str, Any]) -> None:
+    given_one: Message = {"role": "user", "message": text, "metadata": metadata}
+    [line] = added(fresh(), given_one).history
+    assert line == without_surrogates(given_one) | {"timestamp": "2026-03-01T09:00:00Z"}
+    assert "timestamp" not in given_one
 
 
 def test_appending_leaves_the_session_that_was_given_as_it_was() -> None:

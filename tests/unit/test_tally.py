@@ -6,7 +6,10 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
+from zoneinfo import ZoneInfo
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from gateway.hooks import Exchange
@@ -53,6 +56,15 @@ async def test_a_day_is_the_shops_own_and_channels_are_told_apart(redis_url: str
     assert (day.messages, day.by_model, day.by_shop, day.by_staff) == (3, 1, 1, 1)
     assert (day.tokens, day.dollars, dict(day.types), dict(day.bands)) == (120, 0.002, {"INQUIRY": 3}, {"moderate": 3})
     assert (line.messages, line.by_staff, dict(line.languages), sum(line.took)) == (2, 0, {"th": 2}, 2)
+
+
+@settings(deadline=None)
+@given(st.integers(1_577_836_800, 2_208_988_800), st.timezone_keys())
+def test_a_day_begins_at_the_shops_midnight(seconds: int, zone: str) -> None:
+    now = datetime.fromtimestamp(seconds, UTC)
+    tally = Tally(lambda tenant: SimpleNamespace(timezone=zone), lambda: now)  # type: ignore[arg-type, return-value]
+    tally.used("shop", 1, 0)
+    assert list(tally._counts) == [f"cc:tally:shop:{now.astimezone(ZoneInfo(zone)):%Y-%m-%d}"]
 
 
 async def test_what_could_not_be_written_is_written_the_next_time(redis_url: str) -> None:

@@ -30,7 +30,7 @@ from gateway.messages import InboundMessage
 from gateway.pacing import Limit
 
 _REV = re.compile(rb'\{"rev":(\d+)')
-AWAY, SPARED = 5000, 5000  # ms; as in lib.lua
+AWAY, SPARED, NOTED = 5000, 5000, 500  # ms; as in lib.lua
 SPARE_TRIES = 3  # beyond those allowed, for burying; a batch that kills even that worker is buried by the queue itself
 
 
@@ -137,10 +137,10 @@ class InProcessInbox:
         return lost
 
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
-        self._look(self._now())
         if not self._holds(claim):
             return None
-        self.state.leases[claim.conversation] = self._now() + self._lease
+        if self._now() - int(claim.token.partition(":")[0]) >= self._lease / 2:
+            self.state.leases[claim.conversation] = self._now() + self._lease
         wait = self._pace(limits)
         if wait == 0:
             self.state.conversations[claim.conversation].outbox = outbox
@@ -300,6 +300,8 @@ class InProcessInbox:
 
     def _look(self, now: int) -> None:
         s = self.state
+        if s.looked is not None and 0 <= now - s.looked < NOTED:
+            return
         if s.looked is not None and now - s.looked > AWAY:  # nobody could be here, nor have a heartbeat
             for name, at in s.leases.items():
                 if at <= now + SPARED and at % 1 == 0:

@@ -19,11 +19,10 @@ local function hash(conv) return 'cc:c:{' .. conv .. '}' end
 local function alias(conv) return 'cc:alias:{' .. conv .. '}' end
 local function tenant_of(conv) return string.match(conv, '^sm:([^:]+):') end
 
-local woken = 0 -- how many workers this script has woken: no more can be
+-- One worker is to look. Where nobody listens just now, one word is left for the next who does: who takes all that it may
+-- and leaves some passes it on (`claim`).
 local function wake(P)
-  woken = woken + 1
-  if woken > 16 then return end
-  if redis.call('LPUSH', P .. ':wake', 1) > 16 then redis.call('LTRIM', P .. ':wake', 0, 15) end
+  if redis.call('EXISTS', P .. ':wake') == 0 then redis.call('LPUSH', P .. ':wake', 1) end
 end
 
 -- Whether it was not ready yet.
@@ -43,28 +42,34 @@ local function unready(P, conv)
   end
 end
 
--- Marks a conversation that nobody holds. Marking again is harmless: a duplicate delivery may do it.
-local function mark(P, conv, at, now)
-  if redis.call('ZSCORE', P .. ':lease', conv) then return end
+-- Marks a conversation that nobody holds. `fresh`: nothing waited in it, so it has no mark yet.
+local function place(P, conv, at, now, fresh)
   if at <= now then
     if make_ready(P, conv, now) then
-      redis.call('ZREM', P .. ':due', conv)
+      if not fresh then redis.call('ZREM', P .. ':due', conv) end
       wake(P)
     end
-  elseif not redis.call('ZSCORE', P .. ':ready:' .. tenant_of(conv), conv) then
+  elseif fresh or not redis.call('ZSCORE', P .. ':ready:' .. tenant_of(conv), conv) then
     if redis.call('ZADD', P .. ':due', at, conv) == 1 then wake(P) end
   end
+end
+
+-- As `place`, unless somebody holds it after all. Marking again is harmless: a duplicate delivery may do it.
+local function mark(P, conv, at, now)
+  if not redis.call('ZSCORE', P .. ':lease', conv) then place(P, conv, at, now) end
 end
 
 -- Workers are here more often than this. Where none was for longer, this server was away (stopped, or starting again), no
 -- heartbeat could come, and what ended meanwhile may be in good hands: there is time for one. Once, which half a millisecond
 -- tells: a shard that all are too busy to look at must not keep what a dead worker held.
 local AWAY, SPARED = 5000, 5000 -- ms
+local NOTED = 500 -- ms in which it is not written down again that somebody was here
 
 local function looked(P, now)
-  local last = tonumber(redis.call('GET', P .. ':looked') or now)
+  local last = tonumber(redis.call('GET', P .. ':looked') or '')
+  if last and now >= last and now - last < NOTED then return end
   redis.call('SET', P .. ':looked', now, 'PX', 86400000)
-  if now - last <= AWAY then return end
+  if not last or now - last <= AWAY then return end
   local ending = redis.call('ZRANGEBYSCORE', P .. ':lease', '-inf', now + SPARED, 'WITHSCORES')
   for i = 1, #ending, 2 do
     if tonumber(ending[i + 1]) % 1 == 0 then redis.call('ZADD', P .. ':lease', now + SPARED + 0.5, ending[i]) end
@@ -72,9 +77,9 @@ local function looked(P, now)
 end
 
 -- Something has come into a conversation's queue. A try that failed waits out its pause, unless it waits for just this; a
--- holder looks again when it is done. `p`, `h` and `w` as its hash has them.
-local function come(P, conv, at, now, p, h, w)
-  if not h and not (p and tonumber(p) > now and not w) then mark(P, conv, at, now) end
+-- holder looks again when it is done. `fresh` as for `place`; `p`, `h` and `w` as its hash has them.
+local function come(P, conv, at, now, fresh, p, h, w)
+  if not h and not (p and tonumber(p) > now and not w) then place(P, conv, at, now, fresh) end
 end
 
 -- Where what is put under this name belongs: people's ids may have been merged, also more than once.
@@ -88,18 +93,19 @@ local function home(conv, kept)
   return conv
 end
 
--- What is left after a batch is done: nothing, or a new wait.
-local function settle(P, conv, now)
+-- A batch of n is done and goes: what is left is nothing, or a new wait. `length`: of the queue with it.
+local function settle(P, conv, n, length, now)
   local c, q = hash(conv), queue(conv)
   redis.call('ZREM', P .. ':lease', conv)
-  if redis.call('LLEN', q) == 0 then
-    redis.call('DEL', c)
+  if length <= n then
+    redis.call('DEL', c, q)
     return
   end
+  redis.call('LTRIM', q, n, -1)
   local l, d = unpack(redis.call('HMGET', c, 'l', 'd'))
   redis.call('HDEL', c, 'h', 'n', 'a', 'o', 'p', 'r', 'w')
   redis.call('HSET', c, 'f', now)
-  mark(P, conv, (tonumber(l) or 0) + (tonumber(d) or 0), now)
+  place(P, conv, (tonumber(l) or 0) + (tonumber(d) or 0), now)
 end
 
 -- `owed` is what an earlier batch left to deliver, '' when it has been or the next batch will; the first letter keeps it.
@@ -118,8 +124,8 @@ end
 
 -- Limits stand in ARGV from there on: key, interval ms, burst of each. Milliseconds until all of them let one more pass;
 -- 0: it has passed, and is counted. A limit's key holds the time at which its bucket is empty again.
-local function pace(from)
-  local now, wait, empty = now_ms(), 0, {}
+local function pace(from, now)
+  local wait, empty = 0, {}
   for i = from, #ARGV, 3 do
     local interval, burst = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
     local at = math.max(now, tonumber(redis.call('GET', ARGV[i]) or 0))

@@ -5,7 +5,8 @@ local P, conv, token, origin, to, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV
 local c, q = hash(conv), queue(conv)
 local h, n, x = unpack(redis.call('HMGET', c, 'h', 'n', 'x'))
 if h ~= token then return 0 end
-local count = origin == conv and redis.call('LLEN', q) or tonumber(n)
+local length = redis.call('LLEN', q)
+local count = origin == conv and length or tonumber(n)
 local entries = redis.call('LRANGE', q, 0, count - 1)
 if to == origin then
   redis.call('DEL', alias(origin))
@@ -16,7 +17,6 @@ end
 local there = hash(to)
 if redis.call('EXISTS', there) == 0 then redis.call('HSET', there, 'f', now, 'l', now, 'd', 0, 'm', 0, 'x', x or 5) end
 for _, entry in ipairs(entries) do redis.call('RPUSH', queue(to), entry) end
-come(P, to, now, now, unpack(redis.call('HMGET', there, 'p', 'h', 'w')))
-redis.call('LTRIM', q, count, -1)
-settle(P, conv, now)
+come(P, to, now, now, false, unpack(redis.call('HMGET', there, 'p', 'h', 'w')))
+settle(P, conv, count, length, now)
 return 1

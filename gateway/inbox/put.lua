@@ -10,9 +10,9 @@ for i = 4, #ARGV, 6 do
     local c = hash(conv)
     redis.call('RPUSH', queue(conv), entry)
     local f, p, h, w = unpack(redis.call('HMGET', c, 'f', 'p', 'h', 'w'))
-    f = tonumber(f) or now
-    redis.call('HSET', c, 'f', f, 'l', now, 'd', d, 'm', m, 'x', x)
-    come(P, conv, d == 0 and now or math.min(now + d, f + m), now, p, h, w)
+    local first = tonumber(f) or now
+    redis.call('HSET', c, 'f', first, 'l', now, 'd', d, 'm', m, 'x', x)
+    come(P, conv, d == 0 and now or math.min(now + d, first + m), now, not f, p, h, w)
     kept[#kept + 1] = 1
   else
     kept[#kept + 1] = 0

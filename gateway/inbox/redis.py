@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import random
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -55,9 +56,25 @@ def dead_key(tenant: str) -> str:
 
 @cache
 def source(name: str) -> str:
-    folder = resources.files("gateway.inbox")
-    parts = [(folder / f"{part}.lua").read_text("utf-8") for part in ("lib", name) if part]
-    return lua.SESSION + "".join(parts)
+    return with_library(lua.SESSION + text_of("lib"), text_of(name))
+
+
+def text_of(script: str) -> str:
+    return (resources.files("gateway.inbox") / f"{script}.lua").read_text("utf-8")
+
+
+def with_library(library: str, script: str) -> str:
+    """The script behind what it uses of the library: a server makes each of its functions anew at every call."""
+    used = _without_comments(script)
+    for part in reversed(re.split(r"^(?=local )", _without_comments(library), flags=re.MULTILINE)):
+        found = re.match(r"local (?:function )?([\w, ]+)", part)
+        if found and any(re.search(rf"\b{name}\b", used) for name in re.split(r"\W+", found[1].strip())):
+            used = part + used
+    return used
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"^\s*--.*\n|\s+--.*", "", text, flags=re.MULTILINE)
 
 
 class RedisInbox:
@@ -277,13 +294,13 @@ def _refused(error: BaseException) -> bool:
 
 
 def _claim(row: list[Any]) -> Claim:
-    conversation, token, attempts, allowed, session, outbox, failure, carried, waited_ms, *messages = row
+    conversation, token, attempts, allowed, session, outbox, failure, carried, waited_ms, *entries = row
     return Claim(
         conversation=conversation.decode(),
         token=token.decode(),
         attempts=attempts,
         max_attempts=allowed,
-        messages=tuple(map(decode, messages)),
+        messages=tuple(decode(entry[entry.index(b"\n") + 1 :]) for entry in entries),
         session=session or None,
         outbox=outbox or None,
         failure=failure.decode("utf-8", "replace") or None,

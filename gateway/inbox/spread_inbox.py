@@ -24,7 +24,6 @@ import time
 import zlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from importlib import resources
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -43,7 +42,18 @@ from gateway.inbox.base import (
     event_of,
     name_of,
 )
-from gateway.inbox.redis import BLOCK, INDEX, RedisInbox, arriving, dead_key, mapped, source, spread
+from gateway.inbox.redis import (
+    BLOCK,
+    INDEX,
+    RedisInbox,
+    arriving,
+    dead_key,
+    mapped,
+    source,
+    spread,
+    text_of,
+    with_library,
+)
 from gateway.messages import InboundMessage, decode
 from gateway.pacing import Limit
 from memory.short_term import lua
@@ -96,13 +106,13 @@ class SpreadInbox(RedisInbox):
     @staticmethod
     def _sources() -> dict[str, str]:
         # With the shebang the server refuses a step that leaves its slot.
-        folder = resources.files("gateway.inbox") / "spread"
-        shared = (folder / "lib.lua").read_text("utf-8")
-        lib = source("")
-        made = {name: (folder / f"{name}.lua").read_text("utf-8") for name in (*OF_A_CONVERSATION, *OF_A_SHARD)}
-        made |= {name: (folder / f"{name}.lua").read_text("utf-8") for name in ("bury", "pace")}
-        plain = {name: f"#!lua\n{source(name)}" for name in AS_ON_A_PLAIN_SERVER}
-        return plain | {name: f"#!lua\n{lib}{shared}{text}" for name, text in made.items()}
+        library = lua.SESSION + text_of("lib") + text_of("spread/lib")
+        made = {
+            name: with_library(library, text_of(f"spread/{name}"))
+            for name in (*OF_A_CONVERSATION, *OF_A_SHARD, "bury", "pace")
+        }
+        made |= {name: source(name) for name in AS_ON_A_PLAIN_SERVER}
+        return {name: f"#!lua\n{text}" for name, text in made.items()}
 
     # -- putting -------------------------------------------------------------------------------------------------------
 

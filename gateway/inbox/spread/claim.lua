@@ -34,5 +34,6 @@ while #found < want do
     found[#found + 1] = {conv, token, math.max(0, math.floor(now - tonumber(since)))}
   end
 end
+if #found >= want and redis.call('EXISTS', P .. ':tenants') == 1 then wake(P) end
 local next_due = redis.call('ZRANGE', P .. ':due', 0, 0, 'WITHSCORES')[2]
 return {next_due and math.max(0, math.ceil(tonumber(next_due) - now)) or -1, found}

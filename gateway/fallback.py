@@ -34,7 +34,7 @@ class SpoolingInbox(InProcessInbox):
         else:  # it could not be answered from here before, and is left to the workers
             entry.release()
 
-    async def claim(self, limit: int) -> Claims:
+    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
         """What the queue itself has buried is let go of as well: it would be in hand for as long as this process is."""
         found = await super().claim(limit)
         buried = [self._entries.pop((name, event_of(message)), None) for name, *_, message in self.state.dead]

@@ -77,13 +77,14 @@ class Worker:
             await asyncio.gather(*beside, stopped, return_exceptions=True)
 
     async def _round(self, stopped: asyncio.Task[Literal[True]]) -> None:
-        if self._room.free <= 0:
+        most = min(self._room.free, 16)
+        if most <= 0:
             self._room.changed.clear()
             waiting = asyncio.create_task(self._room.changed.wait())
             await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             return
-        found = await self._inbox.claim(min(self._room.free, 16))
+        found = await self._inbox.claim(most, listen=True)
         for claim in found.claims:
             pressure = self._pressure[claim.ref.tenant]
             pressure.note(claim.waited)
@@ -97,14 +98,8 @@ class Worker:
             self._active[task] = claim
             self._room.held += 1
             task.add_done_callback(self._ended)
-        if not found.claims and not stopped.done():
-            waiting_for = POLL if found.next_due is None else min(POLL, found.next_due)
-            woken = asyncio.create_task(self._inbox.wait(waiting_for))
-            await asyncio.wait({woken, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if woken.done():
-                woken.result()
-            else:
-                woken.cancel()
+        if len(found.claims) < most:
+            await self._inbox.wait(POLL if found.next_due is None else min(POLL, found.next_due), stopped)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._active.pop(task, None)

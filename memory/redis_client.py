@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -84,11 +84,19 @@ class _Script(AsyncScript):
     """Loads itself where it is missing, on the node that has the keys: after a failover that is another one."""
 
     async def __call__(self, keys: Any = None, args: Any = None, client: Any = None) -> Any:
-        where, names, rest = client or self.registered_client, tuple(keys or ()), tuple(args or ())
+        where, names = client or self.registered_client, keys or ()
+        rest = (len(names), *names, *(args or ()))
+        if isinstance(where, _Plain):
+            (answer,) = await where.ask((("EVALSHA", self.sha, *rest),))
+            if isinstance(answer, NoScriptError):
+                (answer,) = await where.ask((("EVAL", self.script, *rest),))
+            if isinstance(answer, RedisError):
+                raise answer
+            return answer
         try:
-            return await where.execute_command("EVALSHA", self.sha, len(names), *names, *rest)
+            return await where.execute_command("EVALSHA", self.sha, *rest)
         except NoScriptError:
-            return await where.execute_command("EVAL", self.script, len(names), *names, *rest)
+            return await where.execute_command("EVAL", self.script, *rest)
 
 
 class _Plain(aioredis.Redis):
@@ -112,11 +120,11 @@ class _Plain(aioredis.Redis):
             raise answer
         return self.understood(args[0], answer, options)
 
-    async def ask(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def ask(self, commands: Sequence[tuple[Any, ...]]) -> Awaitable[list[Any]]:
         """The answers over the shared connection, tried again as often as this client does."""
         if self._again is None:
-            return await self.shared.ask(commands)
-        return await self._again.call_with_retry(lambda: self.shared.ask(commands), _try_again)
+            return self.shared.ask(commands)
+        return self._again.call_with_retry(lambda: self.shared.ask(commands), _try_again)
 
     def understood(self, name: str, answer: Any, options: dict[str, Any]) -> Any:
         """An answer as the library's callers know it."""
@@ -307,21 +315,6 @@ def _found_by_sentinels(url: str, options: dict[str, Any]) -> aioredis.Redis:
     )
     client.watchers = sentinel
     return client
-
-
-async def woken(client: Any, keys: Sequence[str], seconds: float) -> None:
-    """Returns when something was in one of these lists, taken out of it, or after so many seconds. One at a time for
-    each client."""
-    if not isinstance(client, _Plain):
-        await client.blpop(keys, timeout=seconds)
-        return
-    try:
-        (answer,) = await client.waiting.ask((("BLPOP", *keys, seconds),))
-    except asyncio.CancelledError:
-        client.waiting.end()  # else it would take out what nobody hears of
-        raise
-    if isinstance(answer, RedisError):
-        raise answer
 
 
 async def run_copied(script: Any, key: str, args: Sequence[Any], copies: int, within: float) -> tuple[Any, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
 import hiredis
@@ -41,25 +41,33 @@ class SharedConnection:
         self._wire: _Wire | None = None
         self._opening: asyncio.Task[_Wire] | None = None
 
-    async def ask(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def ask(self, commands: Sequence[tuple[Any, ...]]) -> Awaitable[list[Any]]:
         """The answers of commands that nothing of others comes between; an error is an answer, too. What has been sent
-        is never sent again here.
+        is never sent again here. Asked as soon as this returns, where the connection `is_open`.
 
         Raises redis' ConnectionError and TimeoutError: as its own connection says it where nothing was sent.
         """
         try:
-            packed = b"".join(map(_packed, commands))
+            packed = _packed(commands[0]) if len(commands) == 1 else b"".join(map(_packed, commands))
         except TypeError as error:
             raise DataError(str(error)) from None
-        wire, loop = self._wire, asyncio.get_running_loop()
-        if wire is None or not wire.usable or wire.loop is not loop or loop.time() - wire.heard > IDLE:
-            wire = await self._opened()
-        answers = await wire.ask(packed, len(commands))
-        if any(isinstance(answer, ReadOnlyError) for answer in answers):
-            # Another server was promoted behind the same address: only a new connection leads there.
-            wire.retire()
-            raise RedisConnectionError("this server is a replica by now")
-        return answers
+        if (wire := self._at_hand()) is None:
+            return self._ask_opened(packed, len(commands))
+        return wire.ask(packed, len(commands))
+
+    @property
+    def is_open(self) -> bool:
+        return self._at_hand() is not None
+
+    def _at_hand(self) -> _Wire | None:
+        wire = self._wire
+        if wire is None or not wire.usable:
+            return None
+        loop = asyncio.get_running_loop()
+        return wire if wire.loop is loop and loop.time() - wire.heard <= IDLE else None
+
+    async def _ask_opened(self, packed: bytes, answers: int) -> list[Any]:
+        return await (await self._opened()).ask(packed, answers)
 
     async def aclose(self) -> None:
         if self._opening is not None and self._opening.get_loop() is asyncio.get_running_loop():
@@ -108,9 +116,9 @@ class _Wire(asyncio.Protocol):
         self._ended = False
         self.heard = self.loop.time()
         self._timeout: float | None = connection.socket_timeout
-        self._replies = hiredis.Reader(
-            protocolError=InvalidResponse, replyError=connection._parser.parse_error, notEnoughData=_NOTHING
-        )
+        self._error_of = connection._parser.parse_error
+        self._demoted = False  # says an answer of the oldest one asked
+        self._replies = hiredis.Reader(protocolError=InvalidResponse, replyError=self._error, notEnoughData=_NOTHING)
         self._asked: deque[_Asked] = deque()
         self._some: list[Any] = []  # answers of the oldest one asked
         self._out: list[bytes] = []
@@ -179,8 +187,20 @@ class _Wire(asyncio.Protocol):
         if len(self._some) == answers:
             self._asked.popleft()
             some, self._some = self._some, []
-            if not future.done():  # else nobody waits for it any more
+            demoted, self._demoted = self._demoted, False
+            if demoted:  # another server was promoted behind the same address: only a new connection leads there
+                self.retire()
+            if future.done():  # nobody waits for it any more
+                return
+            if demoted:
+                future.set_exception(RedisConnectionError("this server is a replica by now"))
+            else:
                 future.set_result(some)
+
+    def _error(self, said: str) -> Exception:
+        error: Exception = self._error_of(said)
+        self._demoted = self._demoted or isinstance(error, ReadOnlyError)
+        return error
 
     def _write(self) -> None:
         out, self._out = self._out, []

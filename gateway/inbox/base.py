@@ -7,10 +7,11 @@ that dies loses its leases; one that was paused finds its token refused.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 from gateway.messages import InboundMessage
 from gateway.pacing import Limit
@@ -96,7 +97,9 @@ class Inbox(Protocol):
         """Keeps all or none. False for each that was seen before."""
         ...
 
-    async def claim(self, limit: int) -> Claims: ...
+    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
+        """Fewer than `limit`: no more is ready. `listen`: whoever claims will wait, if it finds less."""
+        ...
 
     async def beat(self, claims: Sequence[Claim]) -> set[str]:
         """Extends the leases; the conversations that are no longer ours."""
@@ -146,8 +149,8 @@ class Inbox(Protocol):
         What a worker has in hand stays."""
         ...
 
-    async def wait(self, timeout: float) -> None:
-        """Until something may be claimable, at most `timeout` seconds."""
+    async def wait(self, timeout: float, stop: asyncio.Future[Any] | None = None) -> None:
+        """Until something may be claimable or `stop` is done, at most `timeout` seconds."""
         ...
 
     async def depth(self) -> Depth: ...

@@ -13,6 +13,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gateway.inbox.base import (
     LONGEST_BATCH,
@@ -102,7 +103,7 @@ class InProcessInbox:
             kept.append(True)
         return kept
 
-    async def claim(self, limit: int) -> Claims:
+    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
         now, s = self._now(), self.state
         self._look(now)
         for at, name in sorted((at, name) for name, at in s.due.items() if at <= now):
@@ -248,13 +249,14 @@ class InProcessInbox:
         self._mark(name, c.paused_until, now)
         return True
 
-    async def wait(self, timeout: float) -> None:
-        self.state.woken.clear()
-        try:
-            async with asyncio.timeout(timeout):
-                await self.state.woken.wait()
-        except TimeoutError:
+    async def wait(self, timeout: float, stop: asyncio.Future[Any] | None = None) -> None:
+        if self.state.ready:
             return
+        self.state.woken.clear()
+        woken = asyncio.ensure_future(self.state.woken.wait())
+        both = {woken} if stop is None else {woken, stop}
+        await asyncio.wait(both, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        woken.cancel()
 
     async def depth(self) -> Depth:
         s = self.state

@@ -8,7 +8,7 @@ import logging
 import random
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
@@ -16,7 +16,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
+from redis.exceptions import NoScriptError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from gateway.errors import InboxUnavailable
@@ -33,10 +33,11 @@ from gateway.inbox.base import (
     event_of,
     name_of,
 )
+from gateway.inbox.listening import Listening
 from gateway.inbox.together import Together
 from gateway.messages import InboundMessage, decode, encode
 from gateway.pacing import Limit
-from memory.redis_client import run_copied, tls_trouble, woken
+from memory.redis_client import run_copied, tls_trouble
 from memory.short_term import lua
 
 log = logging.getLogger(__name__)
@@ -44,10 +45,9 @@ log = logging.getLogger(__name__)
 INDEX = "cc:i:{0}"
 SCRIPTS = (
     *("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "pending", "move"),
-    *("forget", "revive"),
+    *("forget", "revive", "wake"),
 )
 COPYING = 0.3  # seconds that replicas are waited for
-BLOCK = 4.0  # seconds of a blocked read: below the client's socket timeout
 
 
 def dead_key(tenant: str) -> str:
@@ -89,7 +89,8 @@ class RedisInbox:
         self._requests = itertools.count()
         self._scripts = {name: client.register_script(text) for name, text in self._sources().items()}
         self._unanswered: str | None = None  # request id of a claim whose answer was lost
-        self._waking: asyncio.Task[Any] | None = None
+        self._short = False  # the last claim found less than it asked for
+        self._ear = Listening(client, f"{INDEX}:wake", self._wake_another)
         self._putting = Together(self._put)
 
     @staticmethod
@@ -116,14 +117,27 @@ class RedisInbox:
         found = await self._run("pending", [INDEX, most])
         return None if found is None else [name.decode() for name in found]
 
-    async def claim(self, limit: int) -> Claims:
+    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
         repeat = self._unanswered is not None
         request = self._unanswered or f"{next(self._requests)}-{secrets.token_hex(3)}"
         self._unanswered = request
         arguments = [INDEX, self._worker, request, limit, self._lease_ms, LONGEST_BATCH, int(repeat)]
-        wait_ms, rows = await self._run("claim", arguments)
-        self._unanswered = None
+        # Where there is more than a worker may take, others are to be woken in its place.
+        asked = (
+            self._ear.behind("EVALSHA", self._scripts["claim"].sha, 0, *arguments) if (listen and self._short) else None
+        )
+        wait_ms, rows = await (self._run("claim", arguments) if asked is None else self._claimed(asked, arguments))
+        self._unanswered, self._short = None, len(rows) < limit
         return Claims(tuple(map(_claim, rows)), wait_ms / 1000 if wait_ms >= 0 else None)
+
+    async def _claimed(self, asked: Awaitable[list[Any]], arguments: list[Any]) -> Any:
+        with mapped():
+            (answer,) = await asked
+            if isinstance(answer, NoScriptError):
+                return await self._run("claim", arguments)
+            if isinstance(answer, RedisError):
+                raise answer
+            return answer
 
     async def beat(self, claims: Sequence[Claim]) -> set[str]:
         if not claims:
@@ -199,29 +213,23 @@ class RedisInbox:
         arguments = [INDEX, claim.conversation, claim.token, max(0, int(pause * 1000)), int(not counted), *rest]
         return bool(await self._run("fail", arguments))
 
-    async def wait(self, timeout: float) -> None:
-        # The blocked read outlives this call: due times are slept locally, being exact to the millisecond where a
-        # server's are to 100, and a read that is cancelled would cost its connection. Jitter keeps the workers of one
-        # queue from all waking for the same due time.
-        if self._waking is None:
-            self._waking = asyncio.create_task(self._woken())
-        done, _ = await asyncio.wait({self._waking}, timeout=timeout * random.uniform(1.0, 1.05))
-        if done:
-            waking, self._waking = self._waking, None
-            with mapped():
-                waking.result()
+    async def wait(self, timeout: float, stop: asyncio.Future[Any] | None = None) -> None:
+        # Jitter keeps the workers of one queue from all waking for the same due time.
+        with mapped():
+            await self._ear.wait(timeout * random.uniform(1.0, 1.05), stop)
 
-    async def _woken(self) -> None:
-        await woken(self._redis, [f"{INDEX}:wake"], BLOCK)
+    async def _wake_another(self) -> None:
+        try:
+            await self._run("wake", [INDEX])
+        except InboxUnavailable as error:
+            log.debug("nobody else is woken: %s", error)
 
     async def depth(self) -> Depth:
         ready, due, leased, dead, oldest_ms = await self._run("depth", [INDEX])
         return Depth(ready, due, leased, dead, oldest_ms / 1000)
 
     async def close(self) -> None:
-        if self._waking is not None:
-            self._waking.cancel()
-            await asyncio.wait({self._waking}, timeout=2)
+        await self._ear.close()
         await self._putting.close()
         await self._redis.aclose()
 
@@ -229,34 +237,33 @@ class RedisInbox:
         """As `_run`, and copied as far as it is asked for and possible before it returns."""
         if not self._copies:
             return await self._run(name, arguments, key)
-        answer, copied = await self._once_more(
-            lambda: run_copied(self._scripts[name], key, arguments, self._copies, COPYING)
-        )
+        answer, copied = await _once_more(run_copied, self._scripts[name], key, arguments, self._copies, COPYING)
         if copied < self._copies:
             log.warning("kept on %d of %d replicas within %g s", copied, self._copies, COPYING)
         return answer
 
-    async def _run(self, name: str, arguments: list[Any], key: str | None = None) -> Any:
+    def _run(self, name: str, arguments: list[Any], key: str | None = None) -> Coroutine[Any, Any, Any]:
         """`key` tells a cluster where."""
+        try_it = _once if name == "claim" else _once_more
+        return try_it(self._scripts[name], (key,) if key else (), arguments)
 
-        def call() -> Awaitable[Any]:
-            return self._scripts[name](keys=[key] if key else (), args=arguments)
 
-        if name == "claim":
-            with mapped():
-                return await call()
-        return await self._once_more(call)
+async def _once(call: Callable[..., Awaitable[Any]], *given: Any) -> Any:
+    with mapped():
+        return await call(*given)
 
-    async def _once_more(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Once more after a connection broke, as a restart of the server leaves them in the pool: every script but
-        `claim` can be repeated without harm, and `claim` has its request id."""
-        with mapped():
-            try:
-                return await call()
-            except RedisConnectionError as error:
-                sent = not _refused(error)
-        with mapped(sent):
-            return await call()
+
+async def _once_more(call: Callable[..., Awaitable[Any]], *given: Any) -> Any:
+    """Once more after a connection broke, as a restart of the server leaves them in the pool: every script but
+    `claim` can be repeated without harm, and `claim` has its request id."""
+    try:
+        return await call(*given)
+    except (RedisError, OSError) as error:
+        if not isinstance(error, RedisConnectionError):
+            raise _away(error) from error
+        sent = not _refused(error)
+    with mapped(sent):
+        return await call(*given)
 
 
 def arriving(message: InboundMessage, policy: Policy) -> list[Any]:
@@ -274,12 +281,15 @@ def mapped(sent: bool = False) -> Iterator[None]:
     """`sent`: an earlier try may have done what is asked for."""
     try:
         yield
-    except (RedisConnectionError, RedisTimeoutError, TimeoutError, OSError) as error:
-        doubtful = sent or not _refused(error)
+    except (RedisError, OSError) as error:
+        raise _away(error, sent) from error
+
+
+def _away(error: RedisError | OSError, sent: bool = False) -> InboxUnavailable:
+    if isinstance(error, RedisConnectionError | RedisTimeoutError | OSError):
         said = tls_trouble(error) or type(error).__name__
-        raise InboxUnavailable(f"Redis can't be reached: {said}", ambiguous=doubtful) from error
-    except RedisError as error:
-        raise InboxUnavailable(f"Redis refused: {error}") from error
+        return InboxUnavailable(f"Redis can't be reached: {said}", ambiguous=sent or not _refused(error))
+    return InboxUnavailable(f"Redis refused: {error}")
 
 
 def _refused(error: BaseException) -> bool:

@@ -42,8 +42,8 @@ from gateway.inbox.base import (
     event_of,
     name_of,
 )
+from gateway.inbox.listening import BLOCK
 from gateway.inbox.redis import (
-    BLOCK,
     INDEX,
     RedisInbox,
     arriving,
@@ -175,7 +175,7 @@ class SpreadInbox(RedisInbox):
 
     # -- claiming ------------------------------------------------------------------------------------------------------
 
-    async def claim(self, limit: int) -> Claims:
+    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
         await self._learn()
         self._collect()
         claims: list[Claim] = []
@@ -415,16 +415,17 @@ class SpreadInbox(RedisInbox):
 
     # -- the shards ----------------------------------------------------------------------------------------------------
 
-    async def wait(self, timeout: float) -> None:
+    async def wait(self, timeout: float, stop: asyncio.Future[Any] | None = None) -> None:
         """One blocked read a shard: whoever is woken knows where to look."""
         until = _now() + timeout * random.uniform(1.0, 1.05)
-        while not self._collect() and (left := until - _now()) > 0:
+        stopped = set() if stop is None else {stop}
+        while not self._collect() and (left := until - _now()) > 0 and not (stop is not None and stop.done()):
             for shard in range(self._known):
                 if shard not in self._listening and self._deaf.get(shard, 0.0) <= _now():
                     self._listening[shard] = asyncio.create_task(self._woken_in(shard))
             pause = min([left, *(at - _now() for at in self._deaf.values() if at > _now())])
-            if tasks := self._listening.values():
-                await asyncio.wait(tasks, timeout=max(pause, 0.0), return_when=asyncio.FIRST_COMPLETED)
+            if told := {*self._listening.values(), *stopped}:
+                await asyncio.wait(told, timeout=max(pause, 0.0), return_when=asyncio.FIRST_COMPLETED)
             else:  # none can be heard just now
                 await asyncio.sleep(max(pause, 0.0))
 

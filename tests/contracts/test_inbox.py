@@ -347,6 +347,35 @@ async def test_a_waiting_worker_is_woken_by_a_message(make_inbox: MakeInbox) -> 
     assert len((await inbox.claim(1)).claims) == 1
 
 
+async def test_who_leaves_something_ready_wakes_another(make_inbox: MakeInbox) -> None:
+    first, second = await make_inbox("1"), await make_inbox("2")
+    await first.put([(message(f"e{n}", f"line:U{n}"), AT_ONCE) for n in range(3)])
+    async with asyncio.timeout(60):
+        await first.wait(60.0)
+        assert len((await first.claim(2, listen=True)).claims) == 2
+        await second.wait(60.0)
+        assert len((await second.claim(2, listen=True)).claims) == 1
+
+
+async def test_a_worker_that_listens_with_its_claim_is_woken_by_a_message(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    async with asyncio.timeout(60):
+        for number in range(3):
+            assert (await inbox.claim(5, listen=True)).claims == ()
+            await inbox.put([(message(f"e{number}"), AT_ONCE)])
+            await inbox.wait(60.0)
+            [claim] = (await inbox.claim(5, listen=True)).claims
+            assert (await inbox.finish(claim, None))[0] is Outcome.DONE
+
+
+async def test_who_is_to_stop_does_not_wait(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    stop = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(0.01, stop.set_result, None)
+    async with asyncio.timeout(60):
+        await inbox.wait(600.0, stop)
+
+
 async def test_sends_keep_to_a_limit_over_all_workers(make_inbox: MakeInbox) -> None:
     first, second = await make_inbox("1"), await make_inbox("2")
     limit = (Limit("cc:pace:shop:main", 1000, 2),)

@@ -16,13 +16,14 @@ import pytest
 from config.settings import Settings
 from gateway import doctor
 from gateway.errors import InboxUnavailable
+from gateway.inbox.listening import Listening
 from gateway.inbox.redis import RedisInbox
 from gateway.wire import Listener, Wire
 from memory.errors import LongTermUnavailable
 from memory.postgres.database import Database
 from memory.postgres.migrate import migrate
 from memory.postgres.store import PostgresLongTerm
-from memory.redis_client import connect, woken
+from memory.redis_client import connect
 from processors.models import EventType, MemoryEvent
 from tests import postgres
 from tests.contracts.test_redis_secured import works
@@ -71,7 +72,8 @@ class TestRedis:
             assert [one.decode() for one in found] == texts
             assert behind.taken == 1
             await client.rpush("cc:i:wake", 1)
-            await woken(client, ["cc:i:wake"], 4.0)
+            ear = Listening(client, "cc:i:wake", lambda: asyncio.sleep(0))
+            await ear.wait(4.0)
             assert await client.llen("cc:i:wake") == 0
 
     async def test_a_connection_that_was_cut_is_opened_anew(self, behind: Door, ours: Certificate) -> None:

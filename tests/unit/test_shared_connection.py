@@ -18,7 +18,8 @@ from redis.exceptions import BusyLoadingError, DataError, NoScriptError, Respons
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from memory.redis_client import connect, woken
+from gateway.inbox.listening import PASSED_ON, Listening
+from memory.redis_client import connect
 
 Said = Callable[[list[bytes]], bytes | None]  # the answer to a command; None: silence
 
@@ -363,19 +364,69 @@ async def test_nothing_of_a_url_is_lost(redis_url: str) -> None:
 
 async def test_who_is_woken_takes_one_out_and_who_gives_up_takes_none(redis_url: str) -> None:
     client = connect(redis_url, retries=0)
+    ear = Listening(client, "cc:i:wake", never)
     await client.rpush("cc:i:wake", 1, 2)
-    await woken(client, ["cc:i:wake"], 4.0)
+    await ear.wait(4.0)
     assert await client.llen("cc:i:wake") == 1
     await client.delete("cc:i:wake")
-    waiting = asyncio.create_task(woken(client, ["cc:i:wake"], 4.0))
+    await ear.wait(0.01)
     async with asyncio.timeout(60):
         while not (await client.info("clients"))["blocked_clients"]:
             await asyncio.sleep(0.01)
-        waiting.cancel()
-        await asyncio.wait({waiting})
+        await ear.close()
         while (await client.info("clients"))["blocked_clients"]:
             await asyncio.sleep(0.01)
     await client.rpush("cc:i:wake", 1)
     assert await client.llen("cc:i:wake") == 1
-    await woken(client, ["cc:i:wake"], 4.0)
     await client.aclose()
+
+
+async def test_who_asks_and_listens_does_both_in_one_write_and_is_woken() -> None:
+    heard: list[bytes] = []
+
+    def says(command: list[bytes]) -> bytes | None:
+        if command[0] != b"BLPOP":
+            return echo(command)
+        heard.append(command[1])
+        return b"*2\r\n$1\r\nw\r\n$1\r\n1\r\n" if len(heard) == 1 else None
+
+    async with answering(says) as (client, server):
+        ear = Listening(client, "w", never)
+        assert ear.behind("GET", "a") is None  # there is no connection yet
+        await ear.wait(4.0)
+        server.reads.clear()
+        asked = ear.behind("GET", "a")
+        assert asked is not None
+        assert ear.behind("GET", "b") is None  # it listens already
+        assert await asked == [b"a"]
+        assert [[command[0] for command in read] for read in server.reads] == [[b"GET", b"BLPOP"]]
+        begun = time.monotonic()
+        await ear.wait(0.02)
+        assert time.monotonic() - begun >= 0.02  # nobody woke it
+        await ear.close()
+
+
+async def test_who_is_woken_without_waiting_for_it_passes_it_on(redis_url: str) -> None:
+    client = connect(redis_url, retries=0)
+    passed = asyncio.Event()
+
+    async def pass_on() -> None:
+        passed.set()
+
+    ear = Listening(client, "cc:i:wake", pass_on)
+    await ear.wait(0.01)  # it reads on
+    await client.rpush("cc:i:wake", 1)
+    async with asyncio.timeout(60):
+        await passed.wait()
+    await ear.wait(0.01)
+    await client.rpush("cc:i:wake", 1)
+    await ear.wait(60.0)  # who waits is woken, and keeps it
+    passed.clear()
+    await asyncio.sleep(3 * PASSED_ON)
+    assert not passed.is_set()
+    await ear.close()
+    await client.aclose()
+
+
+async def never() -> None:
+    raise AssertionError("nothing is passed on")

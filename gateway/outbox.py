@@ -36,6 +36,7 @@ QUOTA_SPENT = "the channel's monthly quota is used up"
 REFUSED = "the platform refused it"
 LONGEST_WAIT = 5.0  # seconds a turn sits out a pace limit; beyond that the conversation goes back into the queue
 TOKEN_LIFE = 60.0  # seconds: within it a reply token that is "spent" was spent by our own earlier call
+TOLD_WITHIN = 20.0  # seconds of that: whatever happens to this worker, the next try comes while the token still tells
 RECORD_EVERY = 0.5  # seconds between tries to record what was taken
 SETTLE_EVERY = 2.0  # seconds between tries to learn, as long as that lasts, whether a reply landed
 
@@ -215,12 +216,21 @@ class Courier:
                 raise self._soon(outbox, call, error) from error
             outbox.next, outbox.flying = outbox.next + 1, False
             outbox.delivered += 1
-            await self._record(claim, outbox)  # at once: until then a crash, or a wait for the pace, repeats the call
+            if not self._token_tells(outbox, call):
+                await self._record(
+                    claim, outbox
+                )  # at once: until then a crash, or a wait for the pace, repeats the call
             await self._count(tenant, outbox.target, call)
             await self._states.well(*where, Trouble.BROKEN)
             if call.method == "push":
                 await self._states.well(*where, Trouble.QUOTA)
         return None
+
+    def _token_tells(self, outbox: Outbox, call: Call) -> bool:
+        """Whether the next try, should there be one, learns from the platform that the answer was taken: the round trip
+        that would put it on record is saved."""
+        young = self._clock() - outbox.target.token_received_at <= TOLD_WITHIN
+        return outbox.over and call.method == "reply" and young
 
     def _soon(self, outbox: Outbox, call: Call, error: SendFault) -> SendFault:
         """Whether a reply landed is told by the same call again, and only while its token lives: that can't wait for

@@ -60,7 +60,8 @@ class Listening:
                 self._redis.waiting.end()  # else it would take out what nobody hears of
 
     def _begin(self) -> asyncio.Future[list[Any]]:
-        self._reading = reading = asyncio.ensure_future(self._redis.waiting.ask((self._read,)))
+        reading: asyncio.Future[list[Any]] = asyncio.ensure_future(self._redis.waiting.ask((self._read,)))
+        self._reading = reading
         reading.add_done_callback(self._woken)
         return reading
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from config.tenants import Tenant
 from gateway.adapters.base import Call, Sent
 from gateway.channel_states import ChannelStates
-from gateway.errors import InboxUnavailable, SendRetry
+from gateway.errors import InboxUnavailable, SendRetry, TokenSpent
 from gateway.inbox.base import Claim, Policy
 from gateway.inbox.in_process import InProcessInbox, State
 from gateway.messages import Answer, InboundMessage, Target, target_of
@@ -91,6 +92,28 @@ async def test_that_a_call_was_taken_is_on_record_before_anything_else_is_done()
     platform = Platform(lambda: seen.append(on_record(inbox, claim)))
     assert await courier(inbox, platform, ledger=Ledger()).deliver(claim, SHOP, an_outbox(2)) is None
     assert seen == [(0, True), (1, False), (1, True), (2, False)]
+
+
+@pytest.mark.parametrize(("age", "recorded"), [(1.0, False), (30.0, True)])
+async def test_that_a_reply_was_taken_its_token_tells_as_long_as_it_lives(age: float, recorded: bool) -> None:
+    inbox, platform = Away(State()), Platform()
+    claim = await claimed(inbox)
+    target = replace(target_of(MESSAGE), reply_token="t", token_received_at=1000.0)
+    ours = courier(inbox, platform, clock=lambda: 1000.0 + age)
+    outbox = Outbox(target, Answer("hi"), [Call("reply", {"replyToken": "t"})])
+    assert await ours.deliver(claim, SHOP, outbox) is None
+    assert on_record(inbox, claim) == ((1, False) if recorded else (0, True))
+
+    def spent() -> None:
+        raise TokenSpent("Invalid reply token")
+
+    platform.then = spent
+    inbox.state.leases[claim.conversation] = 0  # this worker ends here
+    (again,) = (await inbox.claim(1)).claims
+    assert again.outbox is not None
+    left = decode(again.outbox)
+    assert await ours.deliver(again, SHOP, left) is None
+    assert (left.over, left.delivered, len(platform.took)) == (True, 1, 1 if recorded else 2)
 
 
 async def test_an_answer_that_has_to_wait_in_its_middle_goes_on_with_what_was_not_sent() -> None:

@@ -36,13 +36,14 @@ class AfterHours:
 
     async def answer(self, moment: Moment, question: Question) -> Answer:
         """For a shop that is closed at the moment."""
-        own, event, _ = await self._responder.own(question)
+        own, _ = await self._responder.own(question)
         if own is not None:
             return own
         shop_only = moment.tenant.behaviour.when_closed == "shop_only"
         answer = await self._responder.answer(question)
         if answer.by_shop:
             return answer
+        event = await self._responder.meant(question)
         if shop_only:
             wanted = event.event_type is not EventType.GENERIC_EVENT or not question.text
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from itertools import groupby
@@ -14,10 +13,11 @@ from gateway.texts import Tongue, text
 from processors.dates import days
 from processors.normalise import normalise
 from processors.payload import specifics
+from processors.sought import Sought
 
 # Over the normalised text without the days in it. Whole questions: "open" and "เปิด" alone are said of boxes, files and
 # branches too.
-_ASKED = re.compile(
+_ASKED = Sought(
     r"(?:เปิด|ปิด|หยุด)(?:ร้าน|ทำการ|บริการ|ให้บริการ)?(?:ตาม)?(?:ปกติ)?(?:ตอนนี้|อยู่|ถึง|ตอน|แล้ว|ใช่|กัน|\s)*(?:ไหม|หรอ|เหรอ|หรือยัง|รึยัง|ยัง|กี่โมง|กี่ทุ่ม|เมื่อไหร่|เวลาไหน|ป่าว|ปะ|ป่ะ)"
     r"|(?:เวลา|วัน)(?:เปิด|ทำการ)|เปิดปิดกี่"
     r"|\b(?:are|r|is|will|would) (?:you|u|you guys|the shop|the store|the cafe|the clinic|it)"
@@ -29,23 +29,23 @@ _ASKED = re.compile(
 )
 # Questions of hours where they name a day: "open on Sunday?", "Saturday hours?", "เสาร์นี้เปิดป่ะ"; and what a follow-up
 # means ("time open on sunday", "ร้านเปิด วันอาทิตย์").
-_WITH_A_DAY = re.compile(
+_WITH_A_DAY = Sought(
     r"^(?:u |you |still |time )*(?:open|closed)(?: on| this| next| at)*\W*$|^(?:ร้าน)?เปิด\W*$"
     r"|\bhours\b.{0,12}$|(?:เปิด|ปิด|หยุด)(?:ร้าน)?\W*\?"
 )
-_OTHER = re.compile(
+_OTHER = Sought(
     r"สาขา|กล่อง|แอป|แอพ|เครื่อง|บัญชี|ลงทะเบียน|จอง|พรี|ออเดอร์|รับสมัคร|\b(?:branch|account|app|box|file|registration|booking)\b"
 )
-_WEEKLY = re.compile(
+_WEEKLY = Sought(
     r"(?:เปิด|หยุด|ปิด)(?:ร้าน|ให้บริการ)?(?:วันไหน|วันอะไร|ทุกวัน)|วันไหน(?:เปิด|หยุด|ปิด)|วันหยุด(?:ร้าน|ของร้าน|คือ)|ร้าน(?:มี)?วันหยุด"
     r"|(?:จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์)(?:บดี)?\s?(?:-|ถึง|–)\s?(?:วัน)?(?:พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)\S{0,3}\s?\S{0,4}(?:เปิด|หยุด)"
     r"|\b(?:which|what) days?\b.{0,16}\b(?:open|closed?)\b"
     r"|\b(?:open|closed?) (?:every ?day|daily|7 days|on (?:which|what) days?|on weekdays)\b"
     r"|\byour (?:day off|days off|closing days?)\b"
 )
-_WEEKEND = re.compile(r"เสาร์\s?(?:-|–|และ|กับ)?\s?(?:วัน)?อาทิตย์|สุดสัปดาห์|\bweekends?\b")
-_TOMORROW = re.compile(r"(?<![ก-๎])พน\.?(?=ร้าน|เปิด|ปิด|หยุด|\s)")  # as it is shortened in chats
-_ENDINGS = re.compile(r"\b((?:mon|tues|wednes|thurs|fri|satur|sun)day)s\b")
+_WEEKEND = Sought(r"เสาร์\s?(?:-|–|และ|กับ)?\s?(?:วัน)?อาทิตย์|สุดสัปดาห์|\bweekends?\b")
+_TOMORROW = Sought(r"(?<![ก-๎])พน\.?(?=ร้าน|เปิด|ปิด|หยุด|\s)")  # as it is shortened in chats
+_ENDINGS = Sought(r"\b((?:mon|tues|wednes|thurs|fri|satur|sun)day)s\b")
 
 _SOON: dict[Tongue, tuple[str, ...]] = {
     "th": ("วันนี้ {at} น.", "พรุ่งนี้ {at} น."),
@@ -66,9 +66,8 @@ _MOST = 7  # days in one answer
 
 def opening(tenant: Tenant, words: str, now: datetime, language: Tongue) -> str | None:
     """The answer; None: nothing of the kind was asked, or the shop gives no hours. `now` is aware."""
-    plain = _plain(words)
     times = tenant.times
-    if times is None or _OTHER.search(plain):
+    if times is None or _OTHER.search(plain := _plain(words)):
         return None
     if _WEEKLY.search(plain):
         return _week(tenant, language)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -39,6 +38,7 @@ from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMBadAnswer, LLMError
 from processors.models import EventType, MemoryEvent
 from processors.normalise import normalise
+from processors.sought import Sought
 from processors.tokens import counter
 
 log = logging.getLogger(__name__)
@@ -65,21 +65,21 @@ _TOLD = (
     EventType.GENERIC_EVENT,
 )  # an order number, a phone number, a time
 # Over the normalised text: something is asked …
-_ASKS = re.compile(
+_ASKS = Sought(
     r"\?|ไหม|มั้ย|หรอ|เหรอ|กี่|อะไร|ยังไง|เท่าไหร่|ที่ไหน|ตรงไหน|ไหนบ้าง|ถึงไหน|เมื่อไหร่|หรือยัง|ใช่ไหม|สรุป"
     r"|^(?:\W*(?:hi|hello|and|so|ok|then)\W+)*(?:what|when|where|which|who|how|do|does|did|is|are|can|could|will|would|may)\b"
 )
 # … about this customer's own order, booking or complaint, which no answer for everybody can know.
-_OWN = re.compile(
+_OWN = Sought(
     r"ที่(?:แจ้ง|สั่ง|จอง|โอน|คุย|บอก|ฝาก)|เหมือนเดิม|เหมือนครั้ง|ถึงไหนแล้ว|ของ(?:เรา|ผม|หนู|ฉัน|ดิฉัน)|(?:จำ|เช็ค|เช็ก)\S{0,8}(?:เรา|ผม|หนู|ฉัน|ดิฉัน)"
     r"|(?:ทั้งหมด|รวม|ทั้งสอง|ทั้งคู่)\S{0,12}(?:เท่าไหร่|กี่บาท)|ได้คำตอบ"
     r"|\b(?:my|our) (?:order|table|booking|reservation|refund|money|delivery|parcel|package|account|payment|name)\b"
     r"|\bsame (?:order|again|as)\b|\b(?:for|of) (?:both|all)\b"
     r"|\bin total\b|\baltogether\b|\bdid you (?:look|check|get|find|receive|ask)\b"
 )
-_AND_THAT = re.compile(r"^(?:แล้ว|ส่วน).*(?:ล่ะ|หล่ะ)(?:คะ|ค่ะ|ครับ|คับ)?\W*$")  # "and the mocha?", whatever it is taken for
-_THANKS = re.compile(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
-_GREETS = re.compile(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
+_AND_THAT = Sought(r"^(?:แล้ว|ส่วน).*(?:ล่ะ|หล่ะ)(?:คะ|ค่ะ|ครับ|คับ)?\W*$")  # "and the mocha?", whatever it is taken for
+_THANKS = Sought(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
+_GREETS = Sought(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
 _WAI = "🙏"  # greets first, and thanks later on
 _DETAILS = ("times", "quantities", "phones", "order_ids", "amounts", "emails")
 _WITHOUT_WORDS = {Kind.STICKER: "sticker", Kind.LOCATION: "location", Kind.CONTACT: "contact"}
@@ -107,6 +107,10 @@ class Question:
     @property
     def text(self) -> str:
         return "\n".join(asked(message) for message in self.messages)
+
+    @property
+    def words(self) -> str:
+        return " ".join(message.text for message in self.messages).strip()
 
 
 def access_of(tenant: Tenant, agent: Agent) -> Access:
@@ -177,37 +181,44 @@ class Responder:
         history = [*session.carried, *session.history]
         return await self._standalone.of(moment.agent, access, words, history, hurried=moment.hurried)
 
-    async def own(self, question: Question) -> tuple[Answer | None, MemoryEvent, Match | None]:
-        """The shop's own answer where it surely fits, what the message is by rules, and what fits at all."""
-        tenant, language = question.tenant, question.language
-        faq = self._faq.of(tenant)
-        words = " ".join(message.text for message in question.messages).strip()
-        event = await self._processors.of(tenant).analyze_message(words, ask=False)
-        match = faq.best(words) if words else None
+    async def meant(self, question: Question) -> MemoryEvent:
+        """What the message is by what is known here."""
+        return await self._processors.of(question.tenant).analyze_message(question.words, ask=False)
+
+    async def own(self, question: Question) -> tuple[Answer | None, Match | None]:
+        """The shop's own answer where it surely fits, and what fits at all."""
+        tenant, language, words = question.tenant, question.language, question.words
+        if tenant.faq:
+            await self._processors.of(tenant).ready()
+        match = self._faq.of(tenant).best(words) if words else None
+        told = opening(tenant, words, question.now, language)
+        of_shop = about_shop(tenant, self._priced.of(tenant), words, language) if len(words) <= _ONE_QUESTION else None
+        if match is None and told is None and of_shop is None:
+            return None, None  # as for most messages: nobody needs to know what it is before the model is asked
+        event = await self.meant(question)
         if match is not None and not for_everybody(event, match, words):
             match = None
-        calm = event.event_type is not EventType.COMPLAINT
-        told = opening(tenant, words, question.now, language) if calm else None
+        if event.event_type is EventType.COMPLAINT:
+            told = None
         # The hours of the day that is asked about go before general ones, unless the shop answers the very question.
         by_day = told is not None and depends_on_the_day(tenant, words, question.now)
         if match is not None and match.sure and (match.certainty == 1 or not by_day):
-            return _canned(tenant.faq[match.index], language), event, match
+            return _canned(tenant.faq[match.index], language), match
         if told is not None:
-            return Answer(told), event, match
-        asks = event.event_type not in _NOT_ASKING and len(words) <= _ONE_QUESTION
-        if asks and (told := about_shop(tenant, self._priced.of(tenant), words, language)):
-            return Answer(told, by_shop=True), event, match
-        return None, event, match
+            return Answer(told), match
+        if of_shop and event.event_type not in _NOT_ASKING:
+            return Answer(of_shop, by_shop=True), match
+        return None, match
 
     async def answer(self, question: Question) -> Answer:
         """Never raises for a failing model: then rules answer."""
         tenant = question.tenant
-        own, event, match = await self.own(question)
+        own, match = await self.own(question)
         if own is not None:
             return own
-        faq = self._faq.of(tenant)
-        words = " ".join(message.text for message in question.messages).strip()
-        question = replace(question, files=await self.files(tenant, question.standalone or words, words))
+        words = question.words
+        if files := await self.files(tenant, question.standalone or words, words):
+            question = replace(question, files=files)
         access = access_of(tenant, question.agent)
         if access.api_key and not question.hurried:
             try:
@@ -218,6 +229,7 @@ class Responder:
                     type(error).__name__,
                     extra={"tenant": tenant.id, "model": access.model},
                 )
+        event, faq = await self.meant(question), self._faq.of(tenant)
         if question.standalone and (meant := self._meant(question, event, faq)):
             return meant
         plain = normalise(words)
@@ -252,7 +264,7 @@ class Responder:
     def told(self, question: Question, room: Room | None) -> list[dict[str, Any]]:
         """The messages that the model is sent; without `room` nothing is cut."""
         tenant, faq = question.tenant, self._faq.of(question.tenant)
-        words = " ".join(message.text for message in question.messages).strip()
+        words = question.words
         hits = faq.top(question.standalone or words, 3) if words else []
         of_shop = facts(tenant, question.language)
         return prompt.build(

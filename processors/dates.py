@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from processors.normalise import normalise
 from processors.numbers import COUNT, count_of
+from processors.sought import Sought
 
 _BUDDHIST = 543
 _FAR = 3660  # days: further ahead or back nobody counts
@@ -34,21 +35,19 @@ _NAMES_EN = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?"
 )
-_DAY_MONTH = re.compile(
+_DAY_MONTH = Sought(
     rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th)?(?: of)?\s*({MONTHS_TH}|(?:{_NAMES_EN})\b)"
     r"(?:,?\s*(?:พ\.ศ\.\s*)?(\d{4}|\d{2})(?![\d:.]))?"
 )
-_MONTH_DAY = re.compile(rf"\b({_NAMES_EN}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?")
-_NUMBERS = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?:/(\d{4}|\d{2}))?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))")
-_OF_MONTH = re.compile(
-    r"วันที่\s*(\d{1,2})(?![\d/])(?!\s*(?:" + MONTHS_TH + r"))|\bon the (\d{1,2})(?:st|nd|rd|th)\b(?! of)"
-)
+_MONTH_DAY = Sought(rf"\b({_NAMES_EN}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?")
+_NUMBERS = Sought(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?:/(\d{4}|\d{2}))?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))")
+_OF_MONTH = Sought(r"วันที่\s*(\d{1,2})(?![\d/])(?!\s*(?:" + MONTHS_TH + r"))|\bon the (\d{1,2})(?:st|nd|rd|th)\b(?! of)")
 _NEAR = {
     "เมื่อวาน": -1, "yesterday": -1, "วันนี้": 0, "today": 0, "tonight": 0, "คืนนี้": 0, "พรุ่งนี้": 1, "tomorrow": 1,
     "tmr": 1, "tmrw": 1, "tomorow": 1, "tommorow": 1, "tommorrow": 1,
     "มะรืน": 2, "day after tomorrow": 2, "เมื่อวานซืน": -2,
 }  # fmt: skip
-_NEAR_BY = re.compile("|".join(sorted(_NEAR, key=len, reverse=True)))
+_NEAR_BY = Sought("|".join(sorted(_NEAR, key=len, reverse=True)))
 _WEEKDAYS = {
     "จันทร์": 0, "อังคาร": 1, "พุธ": 2, "พฤหัส": 3, "ศุกร์": 4, "เสาร์": 5, "อาทิตย์": 6,
     "mon": 0, "tues": 1, "wednes": 2, "thurs": 3, "fri": 4, "satur": 5, "sun": 6,
@@ -59,29 +58,29 @@ WEEKDAY = (
     rf"|(?<!วัน)(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์)(?:บดี)?{_WHICH}"
     r"|\b(?:(next|last) )?(mon|tues|wednes|thurs|fri|satur|sun)day\b"
 )
-_WEEKDAY = re.compile(WEEKDAY)
+_WEEKDAY = Sought(WEEKDAY)
 _BACK = ("ที่แล้ว", "ก่อน", "last")
 AWAY = (
     rf"(?<!ต่อ)(?<!เพิ่ม)(?:อีก(?:สัก)?|\bin)\s*({COUNT}|\ba\b)\s*(วัน(?!ละ)|สัปดาห์|อาทิตย์|days?\b|weeks?\b)(?!ต่อ)"
     rf"|({COUNT})\s*(วัน|สัปดาห์|อาทิตย์|days?\b|weeks?\b)\s*(?:ก่อน|ที่แล้ว|ที่ผ่านมา|ago\b)"
     r"|สิ้นเดือน(หน้า)?|\bend of (?:the|this|(next)) month\b"
 )
-_AWAY = re.compile(AWAY)
-_ISO = re.compile(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\d-])")
+_AWAY = Sought(AWAY)
+_ISO = Sought(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\d-])")
 _HOUR_TH = {"หนึ่ง": 1, "สอง": 2, "สาม": 3, "สี่": 4, "ห้า": 5, "หก": 6, "เจ็ด": 7, "แปด": 8, "เก้า": 9, "สิบ": 10, "สิบเอ็ด": 11}
 _NAMED = {"เที่ยงคืน": 0, "midnight": 0, "ทุ่ม": 19}
 _ANY_HOUR = r"(\d{1,2}|" + "|".join(sorted(_HOUR_TH, key=len, reverse=True)) + ")"
-_CLOCK = re.compile(r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?!\d)(?!\s*(?:บาท|บ\.|฿))\s*(am\b|pm\b)?")
-_AM_PM = re.compile(r"(?<![\d:.])(1[0-2]|[1-9])\s?(am|pm)\b")
+_CLOCK = Sought(r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?!\d)(?!\s*(?:บาท|บ\.|฿))\s*(am\b|pm\b)?")
+_AM_PM = Sought(r"(?<![\d:.])(1[0-2]|[1-9])\s?(am|pm)\b")
 _HOUR_EN = "1[0-2]|[1-9]|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _PART_EN = "in the (?:morning|afternoon|evening)|at night|[ap]m"
 SPOKEN = (
     rf"\b(?=(?:half|quarter) |(?:{_HOUR_EN}) ?(?:o'?clock|{_PART_EN})\b)(?:(half|quarter) (past|to) )?"
     rf"({_HOUR_EN})(?: ?o'?clock)?(?: in the (morning|afternoon|evening)| ?(am|pm)| at (night))?\b"
 )
-_SPOKEN = re.compile(SPOKEN)
+_SPOKEN = Sought(SPOKEN)
 _MINUTES = r"(ครึ่ง|\d\d(?=\s*(?:นาที|น\.|ครับ|ค่ะ|คะ|คับ|นะ|$)))?"
-_THAI_TIME = re.compile(
+_THAI_TIME = Sought(
     rf"บ่าย\s*{_ANY_HOUR}?(?:\s*โมง)?\s*{_MINUTES}|ตี\s*{_ANY_HOUR}\s*{_MINUTES}|{_ANY_HOUR}\s*ทุ่ม\s*{_MINUTES}"
     rf"|{_ANY_HOUR}\s*โมง\s*(เช้า|เย็น)?\s*{_MINUTES}|(เที่ยงคืน|เที่ยง|(?<![ก-๎])ทุ่ม|\bnoon\b|\bmidnight\b)\s*{_MINUTES}"
 )

@@ -229,6 +229,10 @@ class EventProcessor:
             return Understood(guess.event_type, guess.importance, guess.confidence, "local", verdict)
         return Understood(verdict.event_type, verdict.importance, verdict.confidence, "rules", verdict)
 
+    async def ready(self) -> None:
+        """Has the local classifier loaded, where one is installed."""
+        await self._local()
+
     @property
     def vectors(self) -> Vectors | None:
         """The sentence vectors, once they are loaded: after the first message."""

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+from unicodedata import is_normalized
 
 import yaml
 from ahocorasick_rs import AhoCorasick, MatchKind
 
 from processors.normalise import PARTICLES, normalise, words_apart
+from processors.sought import Sought
 
 SURE = 0.9  # certainty from which an entry may be answered with as it stands; set with benchmarks/faq.py
 LIKELY = 0.7  # certainty from which it may be answered with below its question, so that a customer sees what it answers
@@ -31,13 +33,14 @@ _CONCEPT = 3.0  # a shared meaning says more than shared letters
 _ASKING = {"time": 1.5, "where": 2.0, "days": 1.5, "help": 2.0, "price": 1.5}
 _PIECE = re.compile(r"[ก-๎]{2,}|[a-z0-9]{2,}")
 _MARKS = re.compile(r"[\s!-/:-@\[-`{-~…]+")
+_ENDING = re.compile(r"(?<=[a-z]{3})(?:ing|ed|es|s)$")
 _DEEP = 300  # characters: a longer text asks more than one thing, and no question of a list is that long
 
 
 _HALF_OF_IT = 0.49  # the score of an entry that leaves out what was asked: offered, never sent as it stands
 # A question stands by itself; over the text as it was written.
 _CLAUSES = re.compile(r"[!.,\n]+\s*|(?<=\?)\s*|(?<=[ก-๎])\s+(?=[ก-๎])")
-_ASKS = re.compile(
+_ASKS = Sought(
     r"\?|ไหม|กี่|อะไร|ยังไง|เท่าไหร่|ที่ไหน|ตรงไหน|เมื่อไหร่|หรือยัง"
     r"|^\W*(?:what|when|where|which|who|how|do|does|is|are|can|could|will|would|may)\b"
 )
@@ -45,7 +48,6 @@ _PLACES = {"#where", "#help"}  # "where do I return it": what is said of returni
 _SAME_MEANING = 0.55  # cosine of two sentences from which they are about the same; unrelated ones lie at 0.1
 _BY_MEANING = 0.55  # the score of an entry that only its meaning speaks for: shown or offered
 _SCORED = 16  # texts: a turn asks several things about one message
-_Scores = tuple[Mapping[int, float], Mapping[int, float], Mapping[int, float]]
 _WORDS_TOO = (
     0.2  # a score of words without which a meaning alone makes no entry sure: names, numbers and "not" are lost
 )
@@ -65,6 +67,19 @@ class Match:
     score: float
     sure: bool
     certainty: float = field(default=0.0, compare=False)
+
+
+class _Scores(NamedTuple):
+    """Of each entry that may fit: its score, what of that is by words, and how close the meanings are; and what each
+    thing that is asked weighs, squared."""
+
+    every: Mapping[int, float]
+    words: Mapping[int, float]
+    close: Mapping[int, float]
+    asked: Mapping[str, float]
+
+
+_NONE = _Scores({}, {}, {}, {})
 
 
 class FaqIndex:
@@ -87,27 +102,33 @@ class FaqIndex:
         self._spoken = frozenset().union(*said)
         self._subjects = [{name for name in names if name.startswith("#")} for names in said]  # of each entry
         self._exactly = {_bare(question): index for index, question in reversed(self._asked)}
-        self._questions: list[tuple[int, Mapping[str, float]]] = []
+        self._entry: list[int] = []  # of each question
+        self._of: dict[str, list[tuple[int, float]]] = {}  # in which questions a name is, and what it weighs there
+        every: list[Mapping[str, float]] = []
         in_entries: dict[str, set[int]] = {}
         for index, (questions, _) in enumerate(entries):
             for question in questions:
                 features = _features(question)
                 if not features:
                     continue
-                self._questions.append((index, features))
-                for name in features:
+                for name, weight in features.items():
                     in_entries.setdefault(name, set()).add(index)
+                    self._of.setdefault(name, []).append((len(every), weight))
+                self._entry.append(index)
+                every.append(features)
         count = max(len(entries), 1)
         self._idf = {name: math.log(1 + count / len(seen)) for name, seen in in_entries.items()}
         # What no entry says is as telling as the rarest word: it speaks against every entry.
         self._unseen = math.log(1 + count)
-        self._norms = [self._norm(features) for _, features in self._questions]
+        self._norms = [math.sqrt(sum(self._squares(features).values())) for features in every]
         self._scored = lru_cache(_SCORED)(self._score)
 
     def best(self, text: str) -> Match | None:
         """The best entry, None where nothing fits. `sure` also asks that no other entry fits about as well."""
+        if not self._entry:
+            return None
         first = self._best(text)
-        if first is None or not first.sure:
+        if (first is None or not first.sure) and _ASKS.may(normalise(text)):
             # "I just moved here, how do I find you?": what is told before a question hides it.
             asked = [clause for clause in _CLAUSES.split(text[:_DEEP]) if clause and _ASKS.search(normalise(clause))]
             if len(asked) == 1 and asked[0] != text:
@@ -117,17 +138,15 @@ class FaqIndex:
         return first
 
     def _best(self, text: str) -> Match | None:
-        scores, words, close = self._scores(text)
-        if not scores:
+        every, words, close, asked = self._scores(text)
+        if not every:
             return None
-        (index, score), *others = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+        (index, score), *others = sorted(every.items(), key=lambda item: (-item[1], item[0]))
         if score < POSSIBLE:
             return None
         if self._exactly.get(_bare(text)) == index:
             return Match(index, round(score, 3), sure=True, certainty=1.0)
-        asked = _features(text)
-        weights = {name: (weight * self._weight(name)) ** 2 for name, weight in asked.items()}
-        known = sum(weight for name, weight in weights.items() if name in self._spoken) / sum(weights.values())
+        known = sum(weight for name, weight in asked.items() if name in self._spoken) / sum(asked.values())
         told = [1.0, score, known, score - (others[0][1] if others else 0.0)]
         weighed: tuple[float, ...] = _BY_WORDS
         if close:
@@ -147,27 +166,30 @@ class FaqIndex:
 
     def top(self, text: str, limit: int = 3) -> list[Match]:
         """The best entries, best first, each once."""
-        scores, _, _ = self._scores(text)
-        ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+        ranked = sorted(self._scores(text).every.items(), key=lambda item: (-item[1], item[0]))
         return [Match(i, round(s, 3), s >= 1.0) for i, s in ranked[:limit] if s >= POSSIBLE]
 
     def _scores(self, text: str) -> _Scores:
-        """Of each entry that may fit: its score, what of that is by words, and how close the meanings are."""
-        return self._scored(text, self._meanings() is not None)
+        return self._scored(text, self._meanings() is not None) if self._entry else _NONE
 
     def _score(self, text: str, meant: bool) -> _Scores:
-        asked = _features(text)
-        norm = self._norm(asked)
-        if not self._questions or not norm:
-            return {}, {}, {}
+        features = _features(text)
+        asked = self._squares(features)
+        norm = math.sqrt(sum(asked.values()))
+        if not norm:
+            return _NONE
+        shared: dict[int, float] = {}
+        for name, weight in features.items():
+            for question, other in self._of.get(name, ()):
+                shared[question] = shared.get(question, 0.0) + weight * other * self._idf[name] ** 2
         words: dict[int, float] = {}
-        for (index, features), other in zip(self._questions, self._norms, strict=True):
-            shared = sum(w * features[n] * self._weight(n) ** 2 for n, w in asked.items() if n in features)
-            if shared:
-                words[index] = max(words.get(index, 0.0), shared / (norm * other))
+        for question, both in shared.items():
+            index = self._entry[question]
+            words[index] = max(words.get(index, 0.0), both / (norm * self._norms[question]))
         close = self._closeness(text) if meant else {}
         lifted = {index: _BY_MEANING for index, value in close.items() if value >= _SAME_MEANING}
-        return {i: max(words.get(i, 0.0), lifted.get(i, 0.0)) for i in words.keys() | lifted.keys()}, words, close
+        every = {i: max(words.get(i, 0.0), lifted.get(i, 0.0)) for i in words.keys() | lifted.keys()}
+        return _Scores(every, words, close, asked)
 
     def _closeness(self, text: str) -> dict[int, float]:
         if (meanings := self._meanings()) is None:
@@ -179,22 +201,26 @@ class FaqIndex:
             close[index] = max(close.get(index, 0.0), float(value))
         return close
 
-    def _weight(self, name: str) -> float:
-        return self._idf.get(name, self._unseen)
-
-    def _norm(self, features: Mapping[str, float]) -> float:
-        return math.sqrt(sum((w * self._weight(n)) ** 2 for n, w in features.items()))
+    def _squares(self, features: Mapping[str, float]) -> dict[str, float]:
+        idf, unseen = self._idf, self._unseen
+        return {name: (weight * idf.get(name, unseen)) ** 2 for name, weight in features.items()}
 
 
 def _bare(text: str) -> str:
     """Without what makes no difference: spaces, marks, politeness."""
-    return _MARKS.sub("", PARTICLES.sub(" ", normalise(text, _DEEP)))
+    return _MARKS.sub("", PARTICLES.sub(" ", _plain(text)))
+
+
+def _plain(text: str) -> str:
+    """The text's beginning, normalised: as everybody has it, where nothing is cut off."""
+    whole = len(text) <= _DEEP and is_normalized("NFC", text)
+    return normalise(text) if whole else normalise(text, _DEEP)
 
 
 @lru_cache(maxsize=256)  # a turn asks about one message several times
 def _features(text: str) -> Mapping[str, float]:
     """Meanings, and letter groups of what has none; empty for a text that says nothing."""
-    apart = words_apart(normalise(text, _DEEP))
+    apart = words_apart(_plain(text))
     names, automaton = _concepts()
     out: dict[str, float] = {}
     rest, at = [], 0
@@ -206,9 +232,10 @@ def _features(text: str) -> Mapping[str, float]:
     rest.append(apart[at:])
     for piece in _pieces(rest):
         grams = {piece[i : i + 3] for i in range(max(1, len(piece) - 2))}
+        share = 2.0 / math.sqrt(len(grams))  # a word weighs about the same however long it is
         for gram in grams:
-            # A word weighs about the same however long it is.
-            out[gram] = max(out.get(gram, 0.0), 2.0 / math.sqrt(len(grams)))
+            if out.get(gram, 0.0) < share:
+                out[gram] = share
     return out
 
 
@@ -216,7 +243,7 @@ def _pieces(texts: Iterable[str]) -> Iterable[str]:
     for text in texts:
         for piece in _PIECE.findall(text):
             # The commonest endings: "opens", "opening", "opened" are one word.
-            yield re.sub(r"(?<=[a-z]{3})(?:ing|ed|es|s)$", "", piece)
+            yield _ENDING.sub("", piece) if piece.isascii() else piece
 
 
 @cache

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
+
+from ahocorasick_rs import AhoCorasick, MatchKind
 
 SCANNED = 2000  # characters of a message that are looked at; what a customer wants stands in the first of them
 
@@ -29,10 +32,11 @@ _LAUGH = re.compile(
 )
 _REPEATED = re.compile(r"([^\W\d_])\1{2,}")
 _REPEATED_MARK = re.compile(r"([ัิ-ฺ็-๎!?~.…])\1+")
+_TOO_OFTEN = re.compile(r"(.)\1(?:\1|(?<=[ัิ-ฺ็-๎!?~.…]))")  # one of these two, told fast
 _REPEAT_SIGN = re.compile(r"\s*ๆ+")
 _SPACE = re.compile(r"[ \t\r\n\f\v\u00a0\u2000-\u200a]+")
 
-# One spelling for what is written in many ways. Longest first; each pair is safe inside a word.
+# One spelling for what is written in many ways. The longest counts; each pair is safe inside a word.
 _SPELLINGS = {
     "เเ": "แ",
     "ํา": "ำ",
@@ -87,7 +91,8 @@ _SPELLINGS = {
     "พรุ้งนี้": "พรุ่งนี้",
     "พู่งนี้": "พรุ่งนี้",
 }
-_SPELLING = re.compile("|".join(sorted(map(re.escape, _SPELLINGS), key=len, reverse=True)))
+_SPELT = tuple(_SPELLINGS.values())
+_SPELLING = AhoCorasick(list(_SPELLINGS), matchkind=MatchKind.LeftmostLongest)
 
 _CONTRACTIONS = {
     "i'd": "i would", "we'd": "we would", "you'd": "you would", "i'll": "i will", "we'll": "we will",
@@ -112,16 +117,30 @@ def safe(text: str) -> str:
 def normalise(text: str, limit: int = SCANNED) -> str:
     """One spelling of a message's first `limit` characters: lower case, no zero-width characters, no long vowels
     ("มากกก"), plain digits, "555" as laughter, one space between words. Never raises."""
-    text = unicodedata.normalize("NFC", safe(text[: limit * 2]))
-    text = _INVISIBLE.sub("", text)
+    text = text[: limit * 2]
+    odd = not text.isprintable()  # nothing that is safe, no space but the plain one
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFC", safe(text) if odd else text))
     if _IN_TABLE.search(text):
         text = text.translate(_TABLE)
     text = text[:limit].lower()
     if "55" in text:
         text = _LAUGH.sub(" ฮ่าฮ่า ", text)
-    text = _REPEATED_MARK.sub(r"\1", _REPEATED.sub(r"\1", text))
-    text = _SPELLING.sub(lambda m: _SPELLINGS[m[0]], text)
-    return _SPACE.sub(" ", text).strip()
+    if _TOO_OFTEN.search(text):
+        text = _REPEATED_MARK.sub(r"\1", _REPEATED.sub(r"\1", text))
+    if found := _SPELLING.find_matches_as_indexes(text):
+        text = _spelt(text, found)
+    if odd or "  " in text:
+        text = _SPACE.sub(" ", text)
+    return text.strip()
+
+
+def _spelt(text: str, found: Sequence[tuple[int, int, int]]) -> str:
+    parts: list[str] = []
+    at = 0
+    for index, start, end in found:
+        parts += text[at:start], _SPELT[index]
+        at = end
+    return "".join(parts) + text[at:]
 
 
 def words_apart(text: str) -> str:

@@ -14,6 +14,7 @@ from processors.dates import AWAY, MONTHS_TH, SPOKEN, WEEKDAY
 from processors.models import MemoryEvent
 from processors.normalise import SCANNED, normalise
 from processors.numbers import COUNT, THAI, count_of, thai_number
+from processors.sought import Sought
 
 _CURRENCY = {"บาท": "THB", "บ.": "THB", "฿": "THB", "thb": "THB", "baht": "THB", "$": "USD", "usd": "USD",
              "dollar": "USD", "dollars": "USD", "bucks": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR",
@@ -27,7 +28,7 @@ _UNITS = (
 # "ขวดนึง", "กล่องเดียว": with these alone, as "คนหนึ่ง" is somebody and "ที่หนึ่ง" the first.
 _ONE_TH = "ใบ|แท่ง|ชิ้น|อัน|ขวด|แก้ว|กล่อง|ตัว|ชุด|จาน|ถุง|แพ็ค|ลัง|แผ่น|คู่|เซต|เซ็ต|ถ้วย|ซอง|เครื่อง|กระป๋อง|ห่อ|ลูก|ผืน|ชาม|เล่ม"
 _NUM = r"(?<![\d.,])(\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,4})?|\d{1,12}(?:\.\d{1,4})?)"
-_AMOUNT = re.compile(
+_AMOUNT = Sought(
     rf"([$€£฿]|\b(?:thb|usd|eur|gbp)\b)\s?{_NUM}"
     rf"|{_NUM}(?:\.-|\s)*\s?(พัน|หมื่น|แสน|k\b)?\s?(บาท|บ\.|฿|thb\b|baht\b|usd\b|dollars?\b|bucks\b|eur\b|euros?\b|gbp\b|pounds\b)"
     rf"|({THAI})(บาท)"
@@ -35,19 +36,19 @@ _AMOUNT = re.compile(
     rf"|(?<![\d.,])(\d{{1,3}}(?:,\d{{3}})+|\d{{1,7}})(\.-)"  # 450.- is baht
 )
 _TIMES = {"พัน": 1000, "k": 1000, "หมื่น": 10_000, "แสน": 100_000, "": 1}
-_PHONE = re.compile(
+_PHONE = Sought(
     r"(?<![\d,.])0[689]-\d{4}-\d{4}(?![\d,])"
     r"|(?<![\d,.])(?:\+66[- ]?(?:\(0\)[- ]?)?|\(?0)"
     r"(?:[689]\d\)?[- ]?\d{3}[- ]?\d{4}|[2-7]\d?\)?[- ]?\d{3}[- ]?\d{3,4})(?![\d,])"
 )
-_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}")
-_ORDER = re.compile(
+_EMAIL = Sought(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,6}")
+_ORDER = Sought(
     r"(?:ออเดอร์|คำสั่งซื้อ|เลขที่สั่งซื้อ|ใบเสร็จ|บิล|การจอง|order|booking|tracking|receipt|invoice|reference|เลขพัสดุ|พัสดุ)"
     r"\s*(?:number|no\.?|id|ref\.?|code|เลขที่|หมายเลข|ที่)?"
     r"\s*(?:is|คือ|:|#)?\s*#?\s*((?=[a-z-]*\d)[a-z0-9][a-z0-9-]{2,24})|#([a-z]{0,4}-?\d{2,})"
 )
-_POSTCODE = re.compile(r"(?<!\d)([1-9]\d{4})(?!\d|\s*(?:บาท|บ\.|฿|,))")
-_PLACE = re.compile(
+_POSTCODE = Sought(r"(?<!\d)([1-9]\d{4})(?!\d|\s*(?:บาท|บ\.|฿|,))")
+_PLACE = Sought(
     r"ที่อยู่|บ้านเลขที่|ถนน|ซอย|ตำบล|แขวง|อำเภอ|เขต|จังหวัด|หมู่|ต\.|อ\.|จ\.|กรุงเทพ|กทม|นนทบุรี|ปทุมธานี|เชียงใหม่|ชลบุรี|ภูเก็ต|ขอนแก่น|โคราช"
     r"|address|zip|postcode|postal|road|street|bangkok|nonthaburi|chiang|phuket|pattaya|chonburi|sukhumvit|soi\b"
 )
@@ -56,7 +57,7 @@ _HOURS = "สิบเอ็ด|หนึ่ง|สอง|สาม|สี่|�
 _ADDRESS = re.compile(
     r"(?<![\d/.,-])(?:บ้านเลขที่\s*|เลขที่\s*)?\d{1,4}(?:/\d{1,4})?(?![\d:.]|-\d)[^\n?]{6,160}?[1-9]\d{4}(?!\d)"
 )
-_TIME = re.compile(
+_TIME = Sought(
     r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?:\s*(?:น\.|น(?![ก-๎])|am|pm))?(?![\d:])|(?<!\d)\d{1,2}\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?"
     rf"|(?:{_HOURS})\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?|(?<![ก-๎\d])ทุ่ม(?:ครึ่ง)?"
     rf"|บ่าย\s*(?:\d|{_HOURS})?(?:โมง)?(?:ครึ่ง)?|ตี\s?(?:[1-5]|{_HOURS})(?:ครึ่ง)?|เที่ยง(?:คืน|ตรง)?(?:ครึ่ง)?"
@@ -70,7 +71,7 @@ _DAYS = (
     rf"{WEEKDAY}|{AWAY}|วันนี้|พรุ่งนี้|มะรืน(?:นี้)?|เมื่อวาน(?:ซืน)?|อาทิตย์(?:นี้|หน้า)|สุดสัปดาห์"
     r"|\b(?:(?:the )?day after )?(?:today|tomorrow|tonight|yesterday|tmrw?|tomm?or?row)\b"
 )
-_DATE = re.compile(
+_DATE = Sought(
     rf"(?:วันที่\s*)?(?<!\d)\d{{1,2}}\s*(?:{MONTHS_TH})(?:\s*(?:พ\.ศ\.\s*)?\d{{2,4}}(?![\d:.]))?"
     rf"|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_EN_MONTHS})\b(?:,? \d{{4}})?"
     rf"|\b(?:{_EN_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?|(?<![\d-])\d{{4}}-\d{{2}}-\d{{2}}(?![\d-])"
@@ -83,22 +84,22 @@ _EN_UNITS = (
     "|kilos?|grams?|lit(?:er|re)s?|portions?|servings?|units?|pax|sheets?|copies"
 )
 _ONE_EN = "pair|box|bottle|cup|glass|pack|bag|plate|slice|carton|set|ticket|room|jar|roll|tube|bowl|tray|bunch|loaf"
-_QUANTITY = re.compile(
+_QUANTITY = Sought(
     rf"(?<![\d.,ก-๎])(\d{{1,4}})\s*({_UNITS}|(?:{_EN_UNITS})\b)"
     rf"|(?<!\d)(?<!\d )({THAI})({_UNITS})|({COUNT}) ((?:{_EN_UNITS})\b)"
     rf"|({_ONE_TH})(?:นึง|หนึ่ง|เดียว(?!กัน))|(?<!baht )(?<!\d )\ban? ({_ONE_EN})\b"
 )
 # A name ends at the next space, particle or mark; questions about names ("ชื่ออะไร") are none.
-_NAME_TH = re.compile(
+_NAME_TH = Sought(
     r"(?:ผม|ดิฉัน|หนู|ฉัน|เรา)\s?ชื่อ\s?((?!อะไร|ไร|ว่า)[ก-๎a-z]{2,20}?)(?=ครับ|ค่ะ|คะ|คับ|นะ|จ้า|เบอร์|โทร|\W*\s|\W*$)"
 )
 # "ชื่อ" without an "I" is the customer's own at the beginning or after a number, and when politely ended.
-_NAME_TOLD = re.compile(
+_NAME_TOLD = Sought(
     r"(?:^|\d\s|(?:ครับ|ค่ะ|คะ|คับ)\s)ชื่อ\s?(?!อะไร|ไร|ว่า|ร้าน|เมนู|สินค้า|บัญชี|ผู้|คน|ของ|นี้|เดิม|เล่น|จริง|เต็ม|ไฟล์)"
     r"([ก-๎a-z]{2,20}?)\s?(?=(?:นะ)?(?:ครับ|ค่ะ|คะ|คับ)|จ้า|\s?(?:เบอร์|โทร)|$)"
 )
-_NAME_OF = re.compile(r"(?:ชื่อ)?ผู้รับ\s?(?:คือ|:)?\s?((?:คุณ)?[ก-๎]{2,20}(?: [ก-๎]{2,20})?)(?=\W*(?:\d|เบอร์|โทร|ที่อยู่|$))")
-_NAME_EN = re.compile(
+_NAME_OF = Sought(r"(?:ชื่อ)?ผู้รับ\s?(?:คือ|:)?\s?((?:คุณ)?[ก-๎]{2,20}(?: [ก-๎]{2,20})?)(?=\W*(?:\d|เบอร์|โทร|ที่อยู่|$))")
+_NAME_EN = Sought(
     r"\b(?:my name(?:'s| is)|this is(?=[a-z' -]{2,40} speaking\b)) ([a-z][a-z'-]{1,20}(?: [a-z][a-z'-]{1,20})?)"
     r"(?= and\b| but\b| speaking\b|\W*$|[,.!])"
 )
@@ -106,14 +107,14 @@ _ALLERGEN_TH = (
     r"(?:อาหาร)?(?:ถั่ว(?:ลิสง|เหลือง|เขียว|แดง|เปลือกแข็ง|ทุกชนิด)?|กุ้ง|ปู|นม(?:วัว|แพะ)?|ไข่(?:ขาว|แดง)?|แป้ง(?:สาลี)?|กลูเตน|ทะเล|ซีฟู้ด"
     r"|ปลา(?:หมึก)?|หอย|งา(?!น)|ยา[ก-๎a-z]{0,12}?(?=ครับ|ค่ะ|คะ|คับ|นะ|มาก|และ|กับ|[^ก-๎a-z]|$)|แอลกอฮอล์|น้ำหอม|ฝุ่น)"
 )
-_ALLERGY_TH = re.compile(rf"(?<!ไม่)(?<!ไม่ได้)แพ้\s?({_ALLERGEN_TH}(?:\s?(?:และ|กับ|,|แล้วก็|\s)\s?{_ALLERGEN_TH}){{0,4}})")
+_ALLERGY_TH = Sought(rf"(?<!ไม่)(?<!ไม่ได้)แพ้\s?({_ALLERGEN_TH}(?:\s?(?:และ|กับ|,|แล้วก็|\s)\s?{_ALLERGEN_TH}){{0,4}})")
 _ALLERGENS_TH = re.compile(_ALLERGEN_TH)
-_ALLERGY_EN = re.compile(
+_ALLERGY_EN = Sought(
     r"\b(?:(?<!not )allergic to|allergy to) ([a-z]+(?:(?:,| and| or) [a-z]+){0,3})|\b([a-z]+) allergy\b"
 )
-_DIET = re.compile(r"มังสวิรัติ|กินเจ|ไม่กินเนื้อ|ไม่กินหมู|ไม่กินเผ็ด|ฮาลาล|\b(?:vegan|vegetarian|halal|gluten[- ]free)\b")
+_DIET = Sought(r"มังสวิรัติ|กินเจ|ไม่กินเนื้อ|ไม่กินหมู|ไม่กินเผ็ด|ฮาลาล|\b(?:vegan|vegetarian|halal|gluten[- ]free)\b")
 _NOT_ALLERGENS = frozenset({"any", "an", "a", "no", "the", "my", "it", "food", "have", "of", "your", "severe"})
-_QUESTION = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|อะไร|ยังไง")
+_QUESTION = Sought(r"\?|ไหม|หรอ|เหรอ|กี่|อะไร|ยังไง")
 
 
 def specifics(text: str) -> dict[str, Any]:

@@ -22,9 +22,9 @@ from processors.language import detect
 from processors.models import EventType, Language
 from processors.normalise import SCANNED, normalise, words_apart
 from processors.rules.importance import Found, heard, score
-from processors.rules.patterns import Patterns
 from processors.rules.signs import TYPES, signs
 from processors.rules.wording import BAND_STARTS, BANDS, default_wording, evidence, likely_band
+from processors.sought import Patterns
 
 _HERE = Path(__file__).parent
 _FILES = ("th.yaml", "en.yaml", "romanised.yaml")
@@ -88,23 +88,13 @@ class Rules:
         marks: dict[str, set[str]] = {}
         masks: set[str] = set()
         # Only those of a script that the message has: patterns are the dearer half.
-        self._patterns: dict[str, Patterns[_Hit]] = {}
+        self._patterns = {name.partition(".")[0]: _patterns(name) for name in _FILES}
         for name in _FILES:
             data = _load(name)
             for label, weights in data["types"].items():
                 for weight, phrases in weights.items():
                     for phrase in _phrases(str(phrases)):
                         types.setdefault(phrase, []).append(_Hit(EventType(label), float(weight), phrase.strip()))
-            script = name.partition(".")[0]
-            compiled = []
-            for label, by_weight in data["patterns"].items():
-                number = 0
-                for weight, patterns in by_weight.items():
-                    for pattern in patterns:
-                        number += 1
-                        hit = _Hit(EventType(label), float(weight), f"{script} pattern {number}")
-                        compiled.append((re.compile(pattern), hit))
-            self._patterns[script] = Patterns(compiled)
             for mark, phrases in data["marks"].items():
                 for phrase in _phrases(phrases):
                     marks.setdefault(phrase, set()).add(mark)
@@ -244,6 +234,20 @@ def _load(name: str) -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     data: dict[str, Any] = yaml.load((_HERE / name).read_text(encoding="utf-8"), Loader=loader)
     return data
+
+
+@cache
+def _patterns(name: str) -> Patterns[_Hit]:
+    """A file's patterns, the same for all tenants."""
+    script = name.partition(".")[0]
+    compiled = []
+    for label, by_weight in _load(name)["patterns"].items():
+        number = 0
+        for weight, patterns in by_weight.items():
+            for pattern in patterns:
+                number += 1
+                compiled.append((pattern, _Hit(EventType(label), float(weight), f"{script} pattern {number}")))
+    return Patterns(compiled)
 
 
 def _lines(name: str) -> list[str]:

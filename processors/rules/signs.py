@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from processors.models import EventType, Language
-from processors.rules.patterns import Patterns
+from processors.sought import Patterns
 
 TYPES = tuple(EventType)
 _ENOUGH = 12.0  # a rule score above says nothing more
@@ -28,9 +28,7 @@ _SEEN = {
     "place": r"@|ถนน|ซอย|หมู่|[ตอจ]\.|street|road",
     "exclaimed": r"!",
 }
-_NUMBERED = ("money", "phone", "number of an order")  # nothing of the kind without a digit
-_WORDS = Patterns([(re.compile(p), at) for at, (name, p) in enumerate(_SEEN.items()) if name not in _NUMBERED])
-_NUMBERS = Patterns([(re.compile(p), at) for at, (name, p) in enumerate(_SEEN.items()) if name in _NUMBERED])
+_PATTERNS = Patterns((pattern, at) for at, pattern in enumerate(_SEEN.values()))
 _DIGIT = re.compile(r"\d")
 _LONG_NUMBER = re.compile(r"\d{3}")
 
@@ -68,11 +66,8 @@ def signs(
 
 def _seen(plain: str) -> Sequence[float]:
     seen = [0.0] * len(_SEEN)
-    for at in _WORDS.matching(plain):
+    for at in _PATTERNS.matching(plain):
         seen[at] = _HALF
-    if _DIGIT.search(plain):
-        for at in _NUMBERS.matching(plain):
-            seen[at] = _HALF
     return seen
 
 

@@ -1,0 +1,128 @@
+"""The fast ways through a message's words come to what the plain ways do."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway import about_shop, opening, responder
+from processors import dates, faq, normalise, payload
+from processors.faq import FaqIndex
+from processors.rules import default_rules, signs
+from processors.sought import DIGIT, Patterns, Sought, alternatives, needs
+
+TALK = Path(__file__).parents[1] / "data" / "shop_talk"
+SAID = [json.loads(line)["text"] for file in sorted(TALK.glob("*.jsonl")) for line in file.open(encoding="utf-8")]
+MODULES: Sequence[ModuleType] = (payload, dates, faq, opening, about_shop, responder, signs)
+SOUGHT = {
+    f"{module.__name__}.{name}": one
+    for module in MODULES
+    for name, one in vars(module).items()
+    if isinstance(one, Sought)
+}
+PATTERNS: list[Patterns[object]] = [signs._PATTERNS, *default_rules()._patterns.values()]  # type: ignore[list-item]
+SOUGHT |= {sought.pattern: sought for patterns in PATTERNS for sought, _ in patterns._patterns}
+ALTERNATIVES = [one for sought in SOUGHT.values() for one in alternatives(sought.pattern)]
+
+relaxed = settings(deadline=None, max_examples=300)
+
+# What makes patterns fire, and what comes between.
+MARKS = "0123456789 ?!.,:/#@-+฿$aกๆx\n"
+PIECES = (
+    " 5 ;บาท;.-;พัน;โมง;ทุ่ม;บ่าย;ตี;ครึ่ง;สอง;ยี่สิบ;แก้ว;ชิ้น;วันที่;วันเสาร์;พรุ่งนี้;มี.ค.;มีค;ธันวา;12/3;2026-11-28;08:30;081-234-5678;"
+    "+66 81 234 5678;am;pm;march;next friday;in 3 days;สิ้นเดือน;ที่อยู่;10110;ชื่อ;ครับ;ค่ะ;แพ้;กุ้ง;vegan;half past six;o'clock;"
+    "เปิด;ปิด;กี่โมง;ไหม;ราคา;เท่าไหร่;order ;a12;two boxes;i ;my ;what ;is ;the "
+)
+bits = st.sampled_from([*MARKS, *PIECES.split(";")])
+ODD = (
+    "55555|5555+|มากกกกก|่่|!!!|….|~~|เเ|\u200b|\ufe0f|\u00a0|\u3000|๑๒|ＣＦ|\ud800|\x00|é|e\u0301|ํา|"
+    "หรือเปล่า|เท่าไร|เนตร|  |\t|\u2003"
+)
+texts = st.lists(st.one_of(st.sampled_from(SAID), bits), max_size=12).map("".join)
+
+
+def spans(found: Sequence[re.Match[str]]) -> list[object]:
+    return [(one.span(), one.groups()) for one in found]
+
+
+@relaxed
+@given(text=texts)
+def test_what_is_sought_is_found_as_its_pattern_finds_it(text: str) -> None:
+    plain = normalise.normalise(text)
+    for sought in SOUGHT.values():
+        whole = re.compile(sought.pattern)
+        assert spans(list(sought.finditer(plain))) == spans(list(whole.finditer(plain))), sought.pattern
+        assert list(sought.findall(plain)) == whole.findall(plain)
+        first, other = sought.search(plain), whole.search(plain)
+        assert (first and first.span()) == (other and other.span())
+        assert sought.sub("_", plain) == whole.sub("_", plain)
+    for patterns in PATTERNS:
+        tried = [lead for sought, lead in patterns._patterns if re.search(sought.pattern, plain)]
+        assert patterns.matching(plain) == tried
+
+
+@settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_each_text_that_a_pattern_matches_has_what_it_needs(data: st.DataObject) -> None:
+    pattern = data.draw(st.sampled_from(ALTERNATIVES))
+    text = data.draw(st.from_regex(pattern))
+    for needles in needs(pattern):
+        assert any(one in text for one in needles) or (DIGIT in needles and re.search(r"\d", text)), (pattern, needles)
+
+
+def test_a_pattern_is_split_where_no_group_is() -> None:
+    assert alternatives(r"a(b|c)|[|(]d|\||e\)|(?:f|(?=g|h))") == [r"a(b|c)", "[|(]d", r"\|", r"e\)", "(?:f|(?=g|h))"]
+    assert needs(r"\d+ (?:boxes|bags)(?!x)") == [frozenset({" boxes", " bags"}), frozenset({DIGIT})]
+    assert needs(r"[^x]+|y") == []
+
+
+@relaxed
+@given(
+    text=st.lists(
+        st.one_of(st.sampled_from(SAID), bits, st.characters(), st.sampled_from(ODD.split("|"))), max_size=15
+    ).map("".join)
+)
+def test_a_text_is_normalised_as_by_one_substitution_after_the_other(text: str) -> None:
+    for limit in (normalise.SCANNED, 20):
+        assert normalise.normalise(text, limit) == plainly_normalised(text, limit)
+
+
+def plainly_normalised(text: str, limit: int) -> str:
+    spelling = re.compile("|".join(sorted(map(re.escape, normalise._SPELLINGS), key=len, reverse=True)))
+    text = unicodedata.normalize("NFC", normalise.safe(text[: limit * 2]))
+    text = normalise._INVISIBLE.sub("", text).translate(normalise._TABLE)[:limit].lower()
+    text = normalise._LAUGH.sub(" ฮ่าฮ่า ", text)
+    text = normalise._REPEATED_MARK.sub(r"\1", normalise._REPEATED.sub(r"\1", text))
+    text = spelling.sub(lambda m: normalise._SPELLINGS[m[0]], text)
+    return normalise._SPACE.sub(" ", text).strip()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    entries=st.lists(
+        st.tuples(st.lists(st.sampled_from(SAID), min_size=1, max_size=3), st.sampled_from(SAID)), max_size=6
+    ),
+    text=texts,
+)
+def test_entries_are_scored_as_by_comparing_each_question(
+    entries: list[tuple[list[str], str]], text: str
+) -> None:  # fmt: skip
+    index = FaqIndex(entries)
+    asked = faq._features(text)
+    words: dict[int, float] = {}
+    for number, (questions, _) in enumerate(entries):
+        for features in filter(None, map(faq._features, questions)):
+            norm = math.sqrt(sum(index._squares(asked).values()) * sum(index._squares(features).values()))
+            shared = sum(w * features[n] * index._idf[n] ** 2 for n, w in asked.items() if n in features)
+            if shared:
+                words[number] = max(words.get(number, 0.0), shared / norm)
+    assert index._scores(text).words == pytest.approx(words)

@@ -19,7 +19,7 @@ from watchfiles import awatch
 from config.differences import differences
 from config.mistakes import Mistake, TenantError
 from config.settings import Settings
-from config.stamps import SETTLED, Stamp, changed, stamp_of, unsettled
+from config.stamps import SETTLED, Stamp, Still, changed, stamp_of, unsettled
 from config.tenant_files import Reading, load_tenant, paths_of, read_tenant, tokens
 from config.tenant_model import (
     LLM,
@@ -103,6 +103,7 @@ class _Scan:
     present: list[Path]
     readings: list[tuple[Reading, dict[Path, Stamp], float]]
     directory: OSError | None = None
+    still: Still | None = None  # nothing was found to do: nor is there, as long as the files stay as they were before
 
 
 class Tenants:
@@ -117,6 +118,7 @@ class Tenants:
         self._tokens: dict[str, tuple[str, str]] = {}  # of those: tenant and channel of each
         self._callbacks: list[Callback] = []
         self._directory_failed = False
+        self._still: Still | None = None
 
     def get(self, tenant_id: str) -> Tenant | None:
         """The tenant that is serving under this id."""
@@ -169,10 +171,18 @@ class Tenants:
                 await asyncio.wait_for(stop.wait(), POLL)
 
     async def _look(self) -> None:
-        self._apply(await asyncio.to_thread(self._scan))
+        if (scan := await asyncio.to_thread(self._scan_changed)) is not None:
+            self._apply(scan)
+
+    def _scan_changed(self) -> _Scan | None:
+        """None where all is as it was when there was nothing to do: a look at a thousand tenants each second."""
+        if self._still is not None and self._still.so():
+            return None
+        return self._scan()
 
     def _scan(self) -> _Scan:
         """Reads what changed. Changes nothing of ours: runs beside the event loop."""
+        still = Still(self._directory, {path for entry in self._entries.values() for path in entry.stamps})
         try:
             present = list(paths_of(self._directory))
         except OSError as error:
@@ -188,9 +198,11 @@ class Tenants:
             reading = read_tenant(file, self._settings)
             stamps = {path: known[path] if path in known else stamp_of(path) for path in (file, *reading.depends)}
             readings.append((reading, stamps, now))
-        return _Scan(present, readings)
+        quiet = not readings and self._entries.keys() == set(present)
+        return _Scan(present, readings, still=still if quiet else None)
 
     def _apply(self, scan: _Scan, *, initial: bool = False) -> None:
+        self._still = scan.still
         if scan.directory is not None and not self._directory_failed:
             if isinstance(scan.directory, FileNotFoundError) and not self._entries:
                 log.warning("there is no %s yet: `chat-chat tenants new` writes a first tenant", self._directory)

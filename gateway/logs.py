@@ -43,16 +43,19 @@ class Secrets:
     """The values that no log line may show."""
 
     def __init__(self) -> None:
-        self._values: tuple[str, ...] = ()
+        self._values: set[str] = set()
+        self._longest_first: tuple[str, ...] = ()  # made anew at the first line after one more came
 
     def register(self, value: str | None) -> None:
         """From now on `value`, also as part of a URL, is shown as `***`. Fewer than 6 characters are passed over."""
         if value and len(value) >= _SHORTEST_SECRET and value not in self._values:
-            # Longest first: a secret that holds another one is masked whole.
-            self._values = tuple(sorted({*self._values, value, quote(value, safe="")}, key=len, reverse=True))
+            self._values |= {value, quote(value, safe="")}
 
     def mask(self, text: str) -> str:
-        for value in self._values:
+        if len(self._longest_first) != len(self._values):
+            # So a secret that holds another one is masked whole. A copy, as another thread may register one meanwhile.
+            self._longest_first = tuple(sorted(self._values.copy(), key=len, reverse=True))
+        for value in self._longest_first:
             if value in text:
                 text = text.replace(value, MASK)
         return text

@@ -115,6 +115,7 @@ class Tenants:
         self._directory = settings.config_dir / "tenants"
         self._entries: dict[Path, _Entry] = {}
         self._serving: dict[str, Tenant] = {}
+        self._sorted: list[Tenant] | None = []  # None: somebody came, changed or went
         self._tokens: dict[str, tuple[str, str]] = {}  # of those: tenant and channel of each
         self._callbacks: list[Callback] = []
         self._directory_failed = False
@@ -126,7 +127,9 @@ class Tenants:
 
     def all(self) -> list[Tenant]:
         """Every tenant that is serving, by id."""
-        return [self._serving[tenant_id] for tenant_id in sorted(self._serving)]
+        if self._sorted is None:
+            self._sorted = [self._serving[tenant_id] for tenant_id in sorted(self._serving)]
+        return self._sorted.copy()
 
     def status(self) -> list[TenantStatus]:
         """Every file that was found, by name, also those that could not be used."""
@@ -295,6 +298,7 @@ class Tenants:
         old = self._serving.get(tenant_id)
         if new == old:
             return
+        self._sorted = None
         for token in tokens(old) if old else ():
             self._tokens.pop(token, None)
         if new is None:

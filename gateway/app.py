@@ -205,17 +205,20 @@ async def work(
                     raise
                 await work
 
+            def shops() -> list[str]:
+                return [tenant.id for tenant in tenants.all()]
+
             beside = [
                 warming,
                 asyncio.create_task(after_warming(names.learn(telegram.username, stop))),
                 asyncio.create_task(names.watch(stop)),
                 asyncio.create_task(manager.saving.keep_trying()),
                 asyncio.create_task(after_warming(broadcasts.run(stop))),
-                asyncio.create_task(manager.library.watch(lambda: [one.id for one in tenants.all()], stop)),
+                asyncio.create_task(after_warming(manager.library.watch(shops, stop))),
                 asyncio.create_task(after_warming(CommandMenus(client, tenants, telegram.call).watch(stop))),
             ]
             if probe_every:
-                beside.append(asyncio.create_task(probes.run(stop)))
+                beside.append(asyncio.create_task(after_warming(probes.run(stop))))
             polling = asyncio.create_task(pollers.run(stop), name="pollers")
             try:
                 await _forget_again(restored)

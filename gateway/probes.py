@@ -61,6 +61,7 @@ class Probes:
         self._every = every
         self._next: dict[tuple[str, str], tuple[str, float]] = {}  # the file's mark, when to look again (monotonic)
         self._marks: dict[str, tuple[Tenant, str]] = {}
+        self._calm: dict[str, tuple[Tenant, float]] = {}  # before then nothing of this tenant is due
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -77,12 +78,17 @@ class Probes:
     def _due(self) -> list[tuple[Tenant, str]]:
         now, due = time.monotonic(), []
         for tenant in self._tenants.all():
+            calm = self._calm.get(tenant.id)
+            if calm is not None and calm[0] is tenant and now < calm[1]:
+                continue
             mark = self._mark(tenant)
             for name, channel in tenant.channels.items():
                 known, at = self._next.get((tenant.id, name), ("", 0.0))
                 if isinstance(channel, LineChannel | TelegramChannel) and (known != mark or at <= now):
                     due.append((tenant, name))
                     self._next[tenant.id, name] = mark, now + self._every / 5
+            later = [self._next[key][1] for name in tenant.channels if (key := (tenant.id, name)) in self._next]
+            self._calm[tenant.id] = tenant, min(later, default=now + self._every)
         return due
 
     async def _in_turn(self, tenant: Tenant, name: str) -> None:
@@ -90,6 +96,8 @@ class Probes:
         key = keys.shared("probed", tenant.id, name, self._mark(tenant))
         async with self._room:
             if await self._redis.set(key, 1, nx=True, px=int(self._every * 1000)):
+                # Whoever asked is the next to ask; the others look sooner whether it still lives.
+                self._next[tenant.id, name] = self._mark(tenant), time.monotonic() + self._every
                 await self.probe(tenant, name)
 
     def _mark(self, tenant: Tenant) -> str:

@@ -111,7 +111,9 @@ class Runner:
             return
         for tenant in self._tenants.all():
             try:
-                await self._follow_up(tenant, now)
+                last = self._followed_up.get(tenant.id)
+                if last is None or now - last >= FOLLOW_UPS_EVERY:
+                    await self._follow_up(tenant, now)
                 mark = marks.get(tenant.id)
                 if mark is None or self._idle.get(tenant.id) == mark:
                     continue
@@ -225,9 +227,6 @@ class Runner:
     # -- follow-ups ----------------------------------------------------------------------------------------------------
 
     async def _follow_up(self, tenant: Tenant, now: datetime) -> None:
-        last = self._followed_up.get(tenant.id)
-        if last is not None and now - last < FOLLOW_UPS_EVERY:
-            return
         self._followed_up[tenant.id] = now  # also where it fails: then the next look is in time
         await asyncio.to_thread(self._store.prune, tenant.id, now - KEPT_FOR)
         if not quiet(tenant, now):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -177,9 +178,15 @@ class Library:
 
         def look() -> set[str]:
             out = set()
+            try:
+                there = _names_in(folder)
+            except OSError:  # which of them is at fault is told of each
+                there = set(tenants)
             for tenant in tenants:
                 held = shelves.get(tenant)
                 with suppress(OSError):
+                    if held and not held.waiting and not held.seen and tenant not in there:
+                        continue
                     if held and not held.waiting and stamps(keys.knowledge_dir(folder, tenant)) == held.seen:
                         continue
                 out.add(tenant)
@@ -255,6 +262,14 @@ class Library:
                 entry = _entry(name, one)
                 entries[entry.id], by_id[entry.id] = entry, (name, one)
         return _Shelf(seen, files, frozenset(waiting), list(entries.values()), by_id)
+
+
+def _names_in(folder: Path) -> set[str]:
+    """What stands in the folder of all tenants' files, in small letters: most shops have none."""
+    try:
+        return {name.lower() for name in os.listdir(folder)}
+    except FileNotFoundError:
+        return set()
 
 
 def _taken(path: Path, stamp: Stamp, at: int, others: int) -> tuple[Shelved, list[Passage] | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -45,6 +46,8 @@ class Live:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: list[tuple[str, str, _Data]] = []  # tenant, kind, data; of a turn's kind what it did
         self._telling: asyncio.Task[None] | None = None
+        self._changed: deque[tuple[str, str]] = deque(maxlen=WAITING)  # from other threads: tenant, user
+        self._called = False
 
     def arrived(self, tenant: Tenant, message: InboundMessage) -> None:
         """A person's message is in the inbox. What only the turn can tell is told with its end: what a command did, a
@@ -58,14 +61,24 @@ class Live:
 
     def remembered(self, tenant: str, user: str) -> None:
         """What is known of a person ("": of the tenant itself) changed. From any thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.tell, tenant, "memory", {"user_id": user})
+        if (loop := self._loop) is None:
+            return
+        self._changed.append((tenant, user))
+        if not self._called:  # a loop that is asleep is woken once for all that comes in a moment
+            self._called = True
+            loop.call_soon_threadsafe(loop.call_later, TOGETHER, self._tell_changed)
 
     def tell(self, tenant: str, kind: str, data: _Data) -> None:
         self._waiting.append((tenant, kind, data))
         del self._waiting[:-WAITING]
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell())
+
+    def _tell_changed(self) -> None:
+        self._called = False  # before they are taken: what comes behind that is told by the next call
+        while self._changed:
+            tenant, user = self._changed.popleft()
+            self.tell(tenant, "memory", {"user_id": user})
 
     def begin(self) -> None:
         """From the loop that tells: only then anything from other threads is told."""

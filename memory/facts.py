@@ -311,6 +311,8 @@ def heard(facts: Sequence[Fact], told: Told, now: datetime, source: str | None =
             changed = upserted(changed, taken_back(upserted(facts, changed), key, item, now))
     view = attributes(facts)
     holds = {key: value for key, value in told.holds.items() if key not in _OBSERVED or view.get(key) != value}
+    if not changed and not holds:
+        return []
     return upserted(changed, from_attributes(upserted(facts, changed), holds, now, source))
 
 

@@ -37,6 +37,7 @@ class TranscriptFiles:
         self, base: Path | str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC), vault: Vault = PLAIN
     ) -> None:
         self._base = Path(base)
+        self._plain_base = str(base)
         self._clock = clock
         self._vault = vault
 
@@ -81,7 +82,7 @@ class TranscriptFiles:
     # -- in threads --------------------------------------------------------------------------------------------------
 
     def _append(self, ref: ConversationRef, messages: list[Message]) -> None:
-        tenant, person = keys.transcript_place(self._base, ref.tenant, ref.user)
+        tenant, person = keys.transcript_place(self._plain_base, ref.tenant, ref.user)
         folder, now = f"{tenant}/{person}", self._clock()
         safe = self._vault.of(ref.tenant)
         said = [
@@ -95,9 +96,9 @@ class TranscriptFiles:
             )
             for message in messages
         ]
+        lines = b"".join([safe.seal_line(line) + b"\n" for line in said])
         with _faults(folder, "written"), file_locks.exclusive(tenant, person):
-            lines = b"".join(safe.seal_line(line) + b"\n" for line in said)
-            descriptor = _opened(folder, f"{now.astimezone(UTC):%Y-%m}.jsonl")
+            descriptor = _opened(folder, f"{now.astimezone(UTC).isoformat()[:7]}.jsonl")
             try:
                 size = os.fstat(descriptor).st_size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":

@@ -11,8 +11,6 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,10 +42,11 @@ class Notes:
 
     def __init__(self, base: Path) -> None:
         self._base = base
+        self._plain_base = str(base)
 
     def note(self, tenant: str, user: str) -> None:
         """Never raises: what could not be noted is found when everybody is compared."""
-        path = keys.changes_file(self._base, tenant)
+        path = keys.changes_file(self._plain_base, tenant)
         line = json.dumps(user).encode() + b"\n"
         try:
             with _open(path, fcntl.LOCK_SH, create=True) as file:
@@ -124,18 +123,31 @@ def _user(line: bytes) -> str | None:
     return user if isinstance(user, str) else None
 
 
-@contextmanager
-def _open(path: str, kind: int, *, create: bool = False) -> Iterator[int]:
-    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-    try:
-        descriptor = os.open(path, flags, 0o600)
-    except FileNotFoundError:
-        if not create:
+class _open:
+    """The file under a lock of that kind. A class, as it is entered at each save."""
+
+    __slots__ = ("_create", "_descriptor", "_kind", "_path")
+
+    def __init__(self, path: str, kind: int, *, create: bool = False) -> None:
+        self._path = path
+        self._kind = kind
+        self._create = create
+
+    def __enter__(self) -> int:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if self._create else 0)
+        try:
+            self._descriptor = os.open(self._path, flags, 0o600)
+        except FileNotFoundError:
+            if not self._create:
+                raise
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
+            self._descriptor = os.open(self._path, flags, 0o600)
+        try:
+            fcntl.flock(self._descriptor, self._kind)
+        except BaseException:
+            os.close(self._descriptor)
             raise
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        descriptor = os.open(path, flags, 0o600)
-    try:
-        fcntl.flock(descriptor, kind)
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        return self._descriptor
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -45,7 +44,7 @@ class Files:
         noted: Callable[[str, str], None] | None = None,
         vault: Vault = PLAIN,
     ) -> None:
-        self._base = base
+        self._base = str(base)
         self._vault = vault
         self._compression = compression
         self._retention = retention
@@ -207,8 +206,10 @@ class Files:
             self._forgotten.set(tenant, user, now)
 
     def forgotten_at(self, tenant: str, user: str) -> datetime | None:
-        with _faults("read", self._place(tenant, user)):
+        try:
             return self._forgotten.at(tenant, user)
+        except OSError as error:
+            raise _unavailable("read", self._place(tenant, user), error) from error
 
     def tidy_marks(self, tenant: str) -> None:
         with _faults("removed", self._place(tenant, "any")):
@@ -377,12 +378,22 @@ def _only_grown(old: Mark, new: Mark, journal_end: int) -> bool:
     )
 
 
-@contextmanager
-def _faults(deed: str, place: Place) -> Iterator[None]:
-    """The edge: what the system raises becomes LongTermUnavailable."""
-    try:
-        yield
-    except OSError as error:
-        raise LongTermUnavailable(
-            f"long-term memory {place.named} can't be {deed}: {error.strerror or error}"
-        ) from error
+class _faults:
+    """The edge: what the system raises becomes LongTermUnavailable. A class, as it is entered at each look."""
+
+    __slots__ = ("_deed", "_place")
+
+    def __init__(self, deed: str, place: Place) -> None:
+        self._deed = deed
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            raise _unavailable(self._deed, self._place, error) from error
+
+
+def _unavailable(deed: str, place: Place, error: OSError) -> LongTermUnavailable:
+    return LongTermUnavailable(f"long-term memory {place.named} can't be {deed}: {error.strerror or error}")

@@ -23,6 +23,7 @@ class Marks:
 
     def __init__(self, base: Path) -> None:
         self._base = base
+        self._plain_base = str(base)  # for each turn's look: pathlib costs more than the look itself
         self._names: dict[str, tuple[int, frozenset[str]]] = {}  # of a folder: its time of change, and what is there
 
     def set(self, tenant: str, user: str, now: datetime) -> None:
@@ -34,7 +35,7 @@ class Marks:
 
     def at(self, tenant: str, user: str) -> datetime | None:
         """When this person was forgotten last; None: not within a day."""
-        folder = f"{keys.longterm_place(self._base, tenant, user)[0]}/{FOLDER}"
+        folder = f"{self._plain_base}/{keys.check_tenant(tenant)}/{FOLDER}"
         try:
             changed = os.stat(folder).st_mtime_ns  # nearly always there is no such folder, or nothing new in it
             name = _name(user)

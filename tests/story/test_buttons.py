@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ def line_buttons(home: House) -> list[dict[str, str]]:
 
 
 def markup(home: House) -> Any:
-    return json.loads(home.telegram.calls_to("/sendMessage")[-1].body["reply_markup"])
+    return home.telegram.calls_to("/sendMessage")[-1].body["reply_markup"]
 
 
 async def test_line_shows_shortened_labels_and_a_press_is_answered(tmp_path: Path, redis_url: str) -> None:

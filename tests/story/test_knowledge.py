@@ -119,5 +119,5 @@ async def test_without_a_model_a_few_files_of_each_kind_are_quoted_and_nothing_e
 async def test_what_is_not_sure_is_offered_with_a_button(home: House) -> None:
     told = await says(home, 55, "is shipping to the far islands any trouble?")
     assert told.startswith("I'm not sure I understood. Did you mean:")
-    markup = json.loads(home.telegram.calls_to("/sendMessage")[-1].body["reply_markup"])
+    markup = home.telegram.calls_to("/sendMessage")[-1].body["reply_markup"]
     assert "How much is shipping?" in json.dumps(markup)

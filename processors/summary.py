@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -64,17 +63,25 @@ def summarise_events(previous_summary: str, events: Sequence[Told], language: La
         return previous_summary[:LONGEST]
     thai = language != "en"
     parts = []
-    counts = Counter(event.event_type for event in events)
+    counts: dict[EventType, int] = {}
+    newest: dict[EventType, Told] = {}
+    asked: dict[str, int] = {}
+    for event in events:
+        kind = event.event_type
+        counts[kind] = counts.get(kind, 0) + 1
+        newest[kind] = event
+        if kind is EventType.INQUIRY:
+            for topic in _topics_of(event.said):
+                asked[topic] = asked.get(topic, 0) + 1
     for event_type, in_thai, (once, more) in _COUNTED:
-        if not (count := counts[event_type]):
+        if not (count := counts.get(event_type, 0)):
             continue
         said = in_thai.format(n=count) if thai else once if count == 1 else more.format(n=count)
-        last = next(event for event in reversed(events) if event.event_type is event_type)
-        when = f"{last.timestamp.astimezone(UTC):%Y-%m-%d}"
+        last = newest[event_type]
+        when = last.timestamp.astimezone(UTC).date().isoformat()
         label = "ล่าสุด" if thai else "last"
         parts.append(f"{said} ({label} {when}: {_quote(last)})")
-    asked = _topics(events)
-    for topic, count in asked.most_common(2):
+    for topic, count in sorted(asked.items(), key=lambda one: -one[1])[:2]:
         in_thai_topic, english, _ = _TOPICS[topic]
         if thai:
             parts.append(f"{'ถามเรื่อง' if count < _OFTEN else 'มักถามเรื่อง'}{in_thai_topic}")
@@ -141,15 +148,6 @@ def _by_rules(messages: Sequence[Mapping[str, Any]], thai: bool) -> str:
     if thai:
         return f"ลูกค้าเขียน {len(asked)} ข้อความ เริ่มจาก “{first}” ล่าสุด “{last}”"
     return f"The customer wrote {len(asked)} messages, beginning with “{first}”, lastly “{last}”"
-
-
-def _topics(events: Sequence[Told]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for event in events:
-        if event.event_type is EventType.INQUIRY:
-            for topic in _topics_of(event.said):
-                counts[topic] += 1
-    return counts
 
 
 def _topics_of(question: str) -> tuple[str, ...]:

@@ -28,7 +28,10 @@ def gone_at(fact: Fact) -> datetime | None:
     if fact.pinned:
         return None
     slower = min(_MOST, 1.0 + 0.5 * fact.times_confirmed)
-    return fact.last_used_at + timedelta(days=HALF_LIFE[fact.priority] * slower * math.log2(1 / GONE))
+    try:
+        return fact.last_used_at + timedelta(days=HALF_LIFE[fact.priority] * slower * math.log2(1 / GONE))
+    except OverflowError:  # after the calendar's end
+        return None
 
 
 def fresh(facts: Iterable[Fact], now: datetime) -> list[Fact]:

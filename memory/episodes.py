@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
 from memory.message import Message
-from processors.models import EventType, iso
+from processors.models import EventType, in_utc, iso
 
 Outcome = Literal["success", "failure", "unknown"]
 
@@ -23,6 +23,11 @@ class Feedback(BaseModel):
     rating: int = Field(ge=1, le=5)
     comment: str = ""
     at: datetime
+
+    @field_validator("at")
+    @classmethod
+    def _aware(cls, value: datetime) -> datetime:
+        return in_utc(value)
 
     @field_serializer("at", when_used="json")
     def _z(self, value: datetime) -> str:
@@ -57,7 +62,7 @@ class Episode(BaseModel):
     @field_validator("started_at", "ended_at")
     @classmethod
     def _aware(cls, value: datetime) -> datetime:
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return in_utc(value)
 
     @field_serializer("started_at", "ended_at", when_used="json")
     def _z(self, value: datetime) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Self
 
@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_valid
 
 from memory.surrogates import without_surrogates
 from memory.wording import core, key_form, negated, slug
-from processors.models import iso
+from processors.models import in_utc, iso
 from processors.personal import Told
 
 
@@ -121,7 +121,7 @@ class Fact(BaseModel):
     @field_validator("created_at", "last_used_at")
     @classmethod
     def _aware(cls, value: datetime) -> datetime:
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return in_utc(value)
 
     @field_serializer("created_at", "last_used_at", when_used="json")
     def _z(self, value: datetime) -> str:

@@ -14,7 +14,7 @@ from memory.facts import Fact
 from memory.message import Message as Message
 from memory.person import Person
 from memory.procedures import Procedure
-from processors.models import MemoryEvent, iso
+from processors.models import MemoryEvent, in_utc, iso
 
 SCHEMA_VERSION = 1
 
@@ -66,7 +66,7 @@ class ShortTermMemory(BaseModel):
     @field_validator("created_at", "expires_at")
     @classmethod
     def _aware(cls, value: datetime | None) -> datetime | None:
-        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+        return in_utc(value) if value is not None else None
 
     def expired(self, now: datetime) -> bool:
         return self.expires_at is not None and now >= self.expires_at

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
-from processors.models import iso
+from processors.models import in_utc, iso
 
 _KINDS = {
     "line": "line_id",
@@ -64,7 +64,7 @@ class Person(BaseModel):
     @field_validator("first_seen_at", "last_seen_at")
     @classmethod
     def _aware(cls, value: datetime) -> datetime:
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return in_utc(value)
 
     @field_serializer("first_seen_at", "last_seen_at", when_used="json")
     def _z(self, value: datetime) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, field_validator
 
 from memory.episodes import Episode
-from processors.models import iso
+from processors.models import in_utc, iso
 from processors.normalise import normalise, words_apart
 
 
@@ -55,7 +55,7 @@ class Procedure(BaseModel):
     @field_validator("created_at", "last_used_at")
     @classmethod
     def _aware(cls, value: datetime | None) -> datetime | None:
-        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+        return in_utc(value) if value is not None else None
 
     @field_validator("content", mode="before")
     @classmethod

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
+
+_FIRST, _LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(MAXYEAR, 12, 30, tzinfo=UTC)
 
 Language = Literal["th", "en", "mixed"]
 
@@ -66,8 +68,7 @@ class MemoryEvent(BaseModel):
     @field_validator("timestamp")
     @classmethod
     def _aware(cls, value: datetime) -> datetime:
-        """A time without a zone is UTC (files of older versions and files written by hand)."""
-        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return in_utc(value)
 
     @field_serializer("timestamp", when_used="json")
     def _z(self, value: datetime) -> str:
@@ -81,6 +82,16 @@ class MemoryEvent(BaseModel):
     def said(self) -> str:
         """The message itself."""
         return str(self.payload.get("original_message", ""))
+
+
+def in_utc(value: datetime) -> datetime:
+    """A time without a zone is UTC (files of older versions and files written by hand). One on the calendar's first or
+    last day ("for ever", "never") is told as one that every zone has."""
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    if not 1 < value.year < MAXYEAR:
+        value = min(max(value, _FIRST), _LAST)
+    return value.astimezone(UTC)
 
 
 def iso(value: datetime) -> str:

@@ -4,7 +4,7 @@ takes ten times as long. A turn needs a handful of them as they are."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from zlib import crc32
 
@@ -74,7 +74,8 @@ def read(raw: bytes | msgspec.Raw) -> list[Event] | None:
         found = _events.decode(raw)
     except msgspec.MsgspecError:
         return None
-    return found if all(memoryview(one.payload)[0] == _OBJECT for one in found) else None
+    plainly = all(memoryview(one.payload)[0] == _OBJECT and 1 < one.timestamp.year < MAXYEAR for one in found)
+    return found if plainly else None
 
 
 class Unread(LongTermMemory):

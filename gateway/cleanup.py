@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -105,23 +106,32 @@ class Cleanup:
 
     async def _list_anew(self, shop: str, now: datetime) -> None:
         """The lists over a tenant show what was changed by hand, and lose what is gone."""
-        if now - self._listed.get(shop, now - LISTED_EVERY) < LISTED_EVERY:
+        since = now - self._listed.get(shop, now - LISTED_EVERY)
+        if timedelta(0) <= since < LISTED_EVERY:  # a clock that was ahead told nothing
             return
         self._listed[shop] = now
-        try:
-            await self._manager.refresh_lists(shop)
-        except MemoryFault as error:
-            log.error("the lists over a tenant wait: %s", error)
+        await self._tried("the lists over a tenant", shop, partial(self._manager.refresh_lists, shop))
 
     async def _in_its_time(self, name: str, shop: str, work: Callable[[], Awaitable[int]]) -> int:
         """Where long-term memory is in files, retention looks through all folders of a tenant."""
         began = time.monotonic()
         if began < self._again.get((name, shop), began):
             return 0
-        removed = await work()
+        removed = await self._tried(f"retention of {name}", shop, work)
         took = time.monotonic() - began
         self._again[name, shop] = began + (SHARE * took if took > CHEAP else 0.0)
-        return removed
+        return removed or 0
+
+    async def _tried(self, what: str, shop: str, work: Callable[[], Awaitable[int]]) -> int | None:
+        """What it gives; None: it waits for the next time, and nobody else's waits for it."""
+        try:
+            return await work()
+        except MemoryFault as error:
+            log.error("%s waits: %s", what, error, extra={"tenant": shop})
+        except Exception as error:  # noqa: BLE001 - what is odd in one tenant's data is not the others' fault
+            place = "".join(traceback.format_tb(error.__traceback__))  # its own words may quote somebody's
+            log.error("%s waits: %s\n%s", what, type(error).__name__, place, extra={"tenant": shop})
+        return None
 
     async def run(self, tenant: str | None = None, *, dry_run: bool = False) -> Report:
         if dry_run:
@@ -139,20 +149,21 @@ class Cleanup:
             for shop, days in (await self._kept_for(now)).items():
                 if tenant not in (None, shop):
                     continue
-                said += await self._in_its_time("said", shop, partial(self._manager.prune_transcripts, shop, days))
-                try:
-                    media += await self._in_its_time("media", shop, partial(self._manager.prune_media, shop, days))
-                except MemoryFault as error:
-                    log.error("retention of media waits: %s", error)
+                said += await self._in_its_time(
+                    "transcripts", shop, partial(self._manager.prune_transcripts, shop, days)
+                )
+                media += await self._in_its_time("media", shop, partial(self._manager.prune_media, shop, days))
                 await self._list_anew(shop, now)  # first: it finds whoever nobody told of
                 if self._pruned.get(shop) != now.date():
-                    try:
-                        aged += await self._manager.longterm.expire(shop, now)
-                        faded += await self._manager.prune_all(shop)
-                        await asyncio.to_thread(self._audit.prune, shop, now)
+                    works: dict[str, Callable[[], Awaitable[int]]] = {
+                        "events": partial(self._manager.longterm.expire, shop, now),
+                        "facts": partial(self._manager.prune_all, shop),
+                        "what was done": partial(asyncio.to_thread, self._audit.prune, shop, now),
+                    }
+                    done = [await self._tried(f"retention of {name}", shop, work) for name, work in works.items()]
+                    aged, faded = aged + (done[0] or 0), faded + (done[1] or 0)
+                    if None not in done:
                         self._pruned[shop] = now.date()
-                    except MemoryFault as error:
-                        log.error("retention of long-term memory waits: %s", error)
             for name in sorted(await self._letters.tenants()):  # also of tenants that are gone
                 if tenant in (None, name):
                     dead += await self._letters.trim(name, now)

@@ -225,7 +225,10 @@ class Knowing:
         pruned = 0
         if not dry_run:
             await self.longterm.tidy_marks(tenant_id)
-            await self.knowledge.finder.expire(tenant_id, self._clock() - _WORDS_KEPT_FOR)
+            try:
+                await self.knowledge.finder.expire(tenant_id, self._clock() - _WORDS_KEPT_FOR)
+            except LongTermUnavailable as error:
+                log.error("retention of words waits: %s", error)
             await self.archive.expire(tenant_id, self._clock())
         async for user in self.longterm.fading(tenant_id, self._clock()):
             try:

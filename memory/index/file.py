@@ -101,11 +101,14 @@ class IndexFile:
                 return 0
             if spare and not anew and self._compared_lately():
                 return self._caught_up()
-            return self._refreshed(progress, anew=anew)
+            try:
+                return self._refreshed(progress, anew=anew)
+            except NotMade:  # what passed for whole was not
+                return self._refreshed(progress)
 
     def take_again(self, users: Collection[str]) -> None:
-        """Also where nothing of them changed."""
-        with self._filling() as mine:
+        """Also where nothing of them changed. Where there is none that can be used, it is made when it is asked."""
+        with self._filling() as mine, suppress(NotMade):
             if mine:
                 self._take(sorted(users), None, anew=True)
 
@@ -219,7 +222,7 @@ class IndexFile:
                 set_mark(db, mark)
 
     def _tidy(self, mark: Mark) -> None:
-        with suppress(OSError):
+        with suppress(CatalogUnavailable):
             self._notes.drop(self._tenant, mark, at_least=_LONG_NOTES)
 
     # -- the file ----------------------------------------------------------------------------------------------------

@@ -10,16 +10,19 @@ import fcntl
 import json
 import logging
 import os
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 from memory import keys
+from memory.errors import CatalogUnavailable
 
 log = logging.getLogger(__name__)
 
 MOST = 1024 * 1024  # bytes; what nobody read by then is found by comparing everybody
 EVERYBODY = b"*\n"
+_HEAD = re.compile(rb"#[0-9a-f]{16}\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +64,20 @@ class Notes:
             log.warning("a change is not noted in %s: %s", path, error.strerror)
 
     def since(self, tenant: str, mark: Mark) -> News:
-        """What was noted after that mark. Raises OSError."""
+        """What was noted after that mark. Raises CatalogUnavailable."""
         try:
-            with open(keys.changes_file(self._base, tenant), "rb") as file:
-                head = file.readline(64)
-                here = head.decode("ascii", "replace").strip()
+            with _faults(path := keys.changes_file(self._base, tenant)), open(path, "rb") as file:
+                here = _generation(file.readline(64))
                 if here == mark.generation:
                     file.seek(mark.end)
+                elif not here:
+                    file.seek(0)
                 end = file.tell()
                 raw = file.read()
         except FileNotFoundError:
             return News(frozenset(), False, Mark())
-        whole = raw[: raw.rfind(b"\n") + 1]
-        users, everybody = set(), False
+        whole = raw[: raw.rfind(b"\n") + 1] if here else raw
+        users, everybody = set(), bool(raw) and not here
         for line in whole.splitlines():
             if line == EVERYBODY.strip():
                 everybody = True
@@ -84,24 +88,25 @@ class Notes:
         return News(frozenset(users), everybody, Mark(here, end + len(whole)))
 
     def behind(self, tenant: str, mark: Mark) -> bool:
-        """Whether something was noted after it: a look at the file alone."""
+        """Whether something was noted after it: a look at the file alone. Raises CatalogUnavailable."""
         try:
-            with open(keys.changes_file(self._base, tenant), "rb") as file:
+            with _faults(path := keys.changes_file(self._base, tenant)), open(path, "rb") as file:
                 size = os.fstat(file.fileno()).st_size
-                here = file.readline(64).decode("ascii", "replace").strip()
+                here = _generation(file.readline(64))
         except FileNotFoundError:
             return False
-        return size > (mark.end if here == mark.generation else len(here) + 1)
+        return size > (mark.end if here == mark.generation else len(here) + 1 if here else 0)
 
     def drop(self, tenant: str, mark: Mark, *, at_least: int = 0, everybody: bool = False) -> bool:
-        """Empties the file if it is longer than `at_least` and nothing was noted after the mark; whether it did.
-        `everybody`: all that it says then is that anybody may have changed."""
+        """Empties the file if it is longer than `at_least`, or none that we wrote, and nothing was noted after the
+        mark; whether it did. `everybody`: all that it says then is that anybody may have changed. Raises
+        CatalogUnavailable."""
         try:
-            with _open(keys.changes_file(self._base, tenant), fcntl.LOCK_EX) as file:
-                size = os.fstat(file).st_size
-                if size and size <= at_least:
+            with _faults(path := keys.changes_file(self._base, tenant)), _open(path, fcntl.LOCK_EX) as file:
+                size, here = os.fstat(file).st_size, _generation(os.pread(file, 64, 0))
+                if size and size <= at_least and here:
                     return False
-                if size and (size != mark.end or os.pread(file, 64, 0).split(b"\n")[0].decode() != mark.generation):
+                if size and (size != mark.end or here != mark.generation):
                     return False
                 os.ftruncate(file, 0)
                 if everybody:
@@ -113,6 +118,22 @@ class Notes:
 
 def _head() -> bytes:
     return b"#" + secrets.token_hex(8).encode() + b"\n"
+
+
+def _generation(beginning: bytes) -> str:
+    """What a file's first line names; "": it is none of ours, or was written over."""
+    found = _HEAD.match(beginning)
+    return found[0].decode().strip() if found else ""
+
+
+@contextmanager
+def _faults(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CatalogUnavailable(f"who changed can't be read in {path}: {error.strerror or error}") from error
 
 
 def _user(line: bytes) -> str | None:

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -502,6 +503,17 @@ class TestSqlite(Contract):
         assert [(one.deleted, one.text, one.value, one.sources) for one in memory.facts] == [(True, "", None, {"m1"})]
         assert await listed(manager.catalog, wanted=Wanted(superseded=True)) == []
 
+    async def test_lists_that_lack_a_table_are_made_anew_by_whoever_finds_out(self, tmp_path: Path) -> None:
+        manager = MemoryManager(MemoryConfig(lm_base_path=tmp_path / "longterm"))
+        await manager.remember(TENANT, ANN, text="likes walnut")
+        assert await manager.refresh_lists(TENANT) == 1
+        for again in (manager.refresh_lists(TENANT), manager.longterm.expire(TENANT, datetime.now(UTC))):
+            with closing(sqlite3.connect(tmp_path / "index" / f"{TENANT}.sqlite")) as db, db:
+                db.execute("DROP TABLE people")
+            await again
+            assert (await manager.catalog.page(TENANT, "facts", Wanted())).total == 1
+        await manager.close()
+
     def test_every_kind_has_a_table_with_its_orders(self) -> None:
         assert {kind: tuple(table.sorts) for kind, table in schema.OF.items()} == SORTS
 
@@ -547,6 +559,25 @@ class TestNotes:
     def test_a_broken_line_means_that_anybody_may_have_changed(self, tmp_path: Path) -> None:
         (tmp_path / f"{TENANT}.changed").write_bytes(b"#1\nrubbish\n")
         assert Notes(tmp_path).since(TENANT, notes.Mark()).everybody is True
+
+    @pytest.mark.parametrize("spoiled", [b"\xee\x80 rubbish\nmore of it\n", b"\0" * 300, b"#12 34\n", b"no line's end"])
+    def test_a_file_that_is_none_of_ours_means_so_once_and_goes(self, tmp_path: Path, spoiled: bytes) -> None:
+        noted = Notes(tmp_path)
+        (tmp_path / f"{TENANT}.changed").write_bytes(spoiled)
+        assert noted.behind(TENANT, notes.Mark("#0123456789abcdef", 10_000)) is True
+        news = noted.since(TENANT, notes.Mark("#0123456789abcdef", 10_000))
+        assert (news.everybody, noted.behind(TENANT, news.mark)) == (True, False)
+        assert noted.since(TENANT, news.mark).everybody is False
+        assert noted.drop(TENANT, news.mark, at_least=10_000) is True
+        noted.note(TENANT, "line:U1")
+        assert noted.since(TENANT, news.mark).users == {"line:U1"}
+
+    async def test_one_that_cant_be_read_is_told_as_lists_that_cant_be_had(self, tmp_path: Path) -> None:
+        (tmp_path / f"{TENANT}.changed").mkdir()
+        noted = Notes(tmp_path)
+        for look in (noted.since, noted.behind, noted.drop):
+            with pytest.raises(CatalogUnavailable, match="who changed can't be read"):
+                look(TENANT, notes.Mark())
 
     def test_a_folder_that_takes_nothing_keeps_nobody_from_saving(self, tmp_path: Path) -> None:
         (tmp_path / "index").write_text("no folder")

@@ -158,10 +158,14 @@ class TestRetention:
         assert await manager.refresh_lists(TENANT) == 2
         assert await manager.longterm.expire(TENANT, NOW) == 3
 
+    @pytest.mark.parametrize("broken", ["no folder", "notes that can't be read"])
     async def test_without_an_index_everybody_is_looked_at(
-        self, manager: MemoryManager, looked_at: list[str], tmp_path: Path
+        self, manager: MemoryManager, looked_at: list[str], tmp_path: Path, broken: str
     ) -> None:
-        (tmp_path / "index").write_text("no folder")
+        if broken == "no folder":
+            (tmp_path / "index").write_text(broken)
+        else:
+            (tmp_path / "index" / f"{TENANT}.changed").mkdir(parents=True)
         for user in ("line:U1", "line:U2"):
             by_hand(tmp_path, user, events=[plain(1, OLD if user == "line:U1" else NOW)])
         assert await manager.longterm.expire(TENANT, NOW) == 1

@@ -17,7 +17,10 @@ from gateway import cleanup as cleaning
 from gateway.cleanup import Report
 from gateway.departed import GRACE
 from gateway.inbox.spool import BROKEN_FOR
+from memory.errors import LongTermUnavailable
 from memory.keys import ConversationRef
+from memory.long_term.json_files import JsonFiles
+from memory.memory_manager import MemoryManager
 from memory.models import Message
 from processors.models import EventType, MemoryEvent
 from tests.house import shop
@@ -155,3 +158,48 @@ async def test_unreadable_files_of_the_spool_are_removed_after_a_month(
     home.now += timedelta(seconds=2)
     assert ((await home.clean_up()).spool_files, broken.exists(), waiting.exists()) == (1, False, True)
     assert [record.message for record in caplog.records if "a-b.broken" in record.message] != []
+
+
+async def test_what_is_odd_in_one_tenants_data_keeps_no_other_waiting(
+    home: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for tenant in ("odd", "plain"):
+        home.open_shop(tenant, event_retention_days=30, transcript_retention_days=30)
+        await home.remember(tenant)
+    expire, transcripts = JsonFiles.expire, MemoryManager.prune_transcripts
+
+    async def odd_events(self: JsonFiles, tenant: str, now: datetime) -> int:
+        if tenant == "odd":
+            raise OverflowError(f"words of {tenant}")
+        return await expire(self, tenant, now)
+
+    async def odd_talks(self: MemoryManager, tenant: str, days: int) -> int:
+        if tenant == "odd":
+            raise LongTermUnavailable("the disk is gone")
+        return await transcripts(self, tenant, days)
+
+    monkeypatch.setattr(JsonFiles, "expire", odd_events)
+    monkeypatch.setattr(MemoryManager, "prune_transcripts", odd_talks)
+    home.now += timedelta(days=40)
+    report = await home.clean_up()
+    assert (report.events, report.transcript_messages) == (1, 1)
+    assert await home.kept("plain") == (0, 0)
+    told = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert [one.partition(" waits: ")[0] for one in told] == ["retention of transcripts", "retention of events"]
+    assert "words of odd" not in "".join(told)
+    monkeypatch.undo()
+    assert (await home.clean_up()).events == 1
+
+
+async def test_a_clock_that_was_ahead_for_a_while_holds_nothing_up(home: Home) -> None:
+    home.open_shop("shop", event_retention_days=30)
+    tenants = home.tenants()
+    async with app.tidy(home.settings, tenants, home.redis_url, clock=lambda: home.now) as cleanup:
+        home.now += timedelta(days=400)
+        await cleanup.run()
+        home.now = LONG_AGO + timedelta(days=31)
+        path = home.settings.data_dir / "longterm" / "shop" / f"{HER}.json"  # by hand: nobody tells of it
+        path.parent.mkdir(parents=True, exist_ok=True)
+        event = MemoryEvent(event_type=EventType.INQUIRY, importance_score=0.9, timestamp=LONG_AGO, event_id="e1")
+        path.write_text(f'{{"user_id": "{HER}", "events": [{event.model_dump_json()}]}}')
+        assert (await cleanup.run()).events == 1

@@ -75,18 +75,14 @@ class Ending:
         who was forgotten since they wrote nothing is kept. With it goes the note of what is to be read now by the
         language model, which comes back; see `reading.begun` for `every`."""
         ttl = tenant.memory.sm_ttl
-        if await self.was_forgotten(claim):
-            await self._manager.forget(claim.ref.tenant, claim.ref.user)  # what this turn has kept since
-            if dead is not None:  # no dead letter either
-                log.warning("of somebody forgotten: %s", dead, extra={"conversation": claim.conversation})
-            outcome, _ = await self._inbox.finish(claim, None, None, carry)
-            if outcome is Outcome.LOST:
-                raise ClaimLost(claim.conversation)
-            return None
+        ref = claim.ref
         if dead is not None and await self._about_forgotten(claim):
             log.warning("about somebody forgotten: %s", dead, extra={"conversation": claim.conversation})
             dead = None
         for _ in range(5):
+            if await self.was_forgotten(claim):  # at each try: who forgets somebody removes the session first
+                await self._finish_forgotten(claim, dead, carry)
+                return None
             now = self._clock()
             session = append(change(session), said, max_messages=2 * tenant.memory.max_turns, now=now, ttl=ttl)
             if event is not None:
@@ -96,19 +92,27 @@ class Ending:
                 value=codec.encode(session, rev + 1),
                 rev=rev,
                 ttl_ms=codec.ttl_ms(kept_for(session, now, ttl)),
-                member=lua.member(claim.ref),
+                member=lua.member(ref),
                 score=lua.score(session),
             )
             outcome, stored = await self._inbox.finish(claim, write, dead, carry)
             if outcome is Outcome.DONE:
-                await self._manager.sessions.used(claim.ref)
+                await self._manager.sessions.used(ref)
                 return part
             if outcome is Outcome.LOST:
                 raise ClaimLost(claim.conversation)
             other = codec.decode(stored) if stored else None
             rev = other.rev if other else 0
-            session = await self._openings.open_session(claim.ref, other, now)
+            session = await self._openings.open_session(ref, other, now)
         raise MemoryFault("the session was changed by somebody else at every try")
+
+    async def _finish_forgotten(self, claim: Claim, dead: str | None, carry: bytes | None) -> None:
+        await self._manager.forget(claim.ref.tenant, claim.ref.user)  # what this turn has kept since
+        if dead is not None:  # no dead letter either
+            log.warning("of somebody forgotten: %s", dead, extra={"conversation": claim.conversation})
+        outcome, _ = await self._inbox.finish(claim, None, None, carry)
+        if outcome is Outcome.LOST:
+            raise ClaimLost(claim.conversation)
 
     async def was_forgotten(self, claim: Claim) -> bool:
         """Whether the conversation's person was forgotten since they wrote."""

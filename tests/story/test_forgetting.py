@@ -10,6 +10,8 @@ import aiohttp
 import pytest
 import redis
 
+from gateway.ending import Ending
+from gateway.inbox.base import Claim
 from gateway.memory_commands import forget
 from memory.keys import understanding_dir
 from processors import corrections
@@ -120,6 +122,30 @@ async def test_of_who_is_forgotten_while_a_turn_of_theirs_is_under_way_nothing_c
         await home.telegram_says(4242424242, "call me Bee, I am allergic to walnuts")
         await home.quiet()
         assert "longterm/shop/telegram:4242424242.json" in traces(home, b"walnuts")  # what is said from then on is kept
+
+
+async def test_nor_of_who_is_forgotten_in_the_last_moment_of_one(
+    tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, gone = Ending.was_forgotten, False
+    async with house(tmp_path, redis_url, {"shop": shop(language="en")}, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: "we do")
+        await home.telegram_says(4242424242, "hello there, pistachio")
+        await home.quiet()
+
+        async def goes_then(ending: Ending, claim: Claim) -> bool:
+            nonlocal gone
+            found = await looked(ending, claim)
+            if not gone:
+                gone = True
+                await forget(home.settings, "shop", "telegram:4242424242")
+            return found
+
+        monkeypatch.setattr(Ending, "was_forgotten", goes_then)
+        await home.telegram_says(4242424242, "I am allergic to pistachio, do you have other cakes?")
+        await home.quiet()
+        assert gone
+        assert traces(home, b"pistachio", b"4242424242") == []
 
 
 @pytest.mark.parametrize("command", ["/mydata", "/forget", "/forget yes", "/ลืม ใช่"])

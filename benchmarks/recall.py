@@ -30,7 +30,7 @@ from typing import Any
 from memory.episodes import made_of
 from memory.knowledge import Seen
 from memory.models import LongTermMemory, Message
-from memory.recall.entry import NONE, Entry
+from memory.recall.entry import Entry
 from memory.recall.finder import Finder
 from memory.recall.vector_file import Stored
 from processors.embeddings import Embeddings, make
@@ -143,7 +143,7 @@ async def speed(embeddings: Embeddings | None) -> None:
         ]  # fmt: skip
         finder = Finder(None, lambda _: embeddings)
         start = time.process_time()
-        owned = await finder._owned(("t", "u", ""), entries, NONE)
+        owned = await finder._owned(("t", "u", ""), entries, ())
         built = time.process_time() - start
         if embeddings is not None:  # made up: what they say does not matter here
             import numpy as np

@@ -84,7 +84,14 @@ class Minding:
         hits = await self._manager.knowledge.found(
             ref.tenant, ref.user, seen, meant, moment.now, limit=_LOOKED_AT, agent=ref.agent, around=True
         )
-        fitting_facts = {hit.id: at for at, hit in enumerate(hits) if hit.kind == "fact"}
+        fitting_facts: dict[str, int] = {}
+        memories: list[str] = []
+        for at, hit in enumerate(hits):
+            kind = hit.kind
+            if kind == "fact":
+                fitting_facts[hit.id] = at
+            elif len(memories) < MOST_MEMORIES and hit.score >= _FITS and kind in _MEMORY_KINDS:
+                memories.append(hit.text)
         known = _chosen(seen, fitting_facts, moment)
         own = [one for one in known if one.scope in (Scope.SESSION, Scope.USER)]
         memory = seen.memory
@@ -101,7 +108,7 @@ class Minding:
             memory=memory,
             attributes={one.key: one.value for one in own},
             relevant=[one.key for one in sorted(own, key=_place(fitting_facts)) if one.id in fitting_facts],
-            memories=[one.text for one in hits if one.kind in _MEMORY_KINDS and one.score >= _FITS][:MOST_MEMORIES],
+            memories=memories,
             notes=[line(one) for one in known if one not in own],
             procedures=fitting[:MOST_PROCEDURES],
             user_context=in_words(memory, own, last) if memory else "",

@@ -44,5 +44,4 @@ def recent(session: ShortTermMemory, limit: int) -> list[Message]:
 
 def important(lm: LongTermMemory) -> list[dict[str, Any]]:
     """The newest five events with a score of 0.7 or more."""
-    newest = events.important(lm, IMPORTANT, IMPORTANT_COUNT)
-    return [event.model_dump(mode="json", exclude_none=True) for event in newest]
+    return events.important(lm, IMPORTANT, IMPORTANT_COUNT)

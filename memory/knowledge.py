@@ -13,11 +13,11 @@ from memory.episodes import Episode, Feedback
 from memory.errors import LongTermUnavailable
 from memory.facts import Fact, Merged, Scope
 from memory.library.library import OWNER, Library
-from memory.long_term.events import Searched, told
+from memory.long_term.events import told
 from memory.models import Changes, LongTermMemory
 from memory.procedures import Procedure
 from memory.protocols import LongTerm
-from memory.recall.entry import NONE, Entry, Hit, Many, anything
+from memory.recall.entry import Entry, Findable, Hit, Keep, anything
 from memory.recall.finder import Finder
 from memory.wording import key_form
 
@@ -51,10 +51,10 @@ class Seen:
             out += [entry for one in self.memory.episodes for entry in search.of_episode(one, user)]
         return out
 
-    def searched(self, user: str) -> tuple[list[Entry], Many]:
+    def searched(self, user: str) -> tuple[list[Entry], Sequence[Findable]]:
         """`entries`, with events that nobody has read yet beside them."""
         unread = told(self.memory) if self.memory else None
-        return (self.entries(user), NONE) if unread is None else (self.few(user), Searched(unread, user))
+        return (self.entries(user), ()) if unread is None else (self.few(user), unread)
 
 
 class Knowledge:
@@ -125,7 +125,7 @@ class Knowledge:
 
     async def found(
         self, tenant: str, user: str, seen: Seen, query: str, now: datetime, *, limit: int = 10,
-        agent: str = "default", keep: Callable[[Entry], bool] = anything, around: bool = False,
+        agent: str = "default", keep: Keep = anything, around: bool = False,
     ) -> list[Hit]:  # fmt: skip
         """Of what they see, best first. `around`: also what stands beside it and what is about the same."""
         owner = seen.memory.user_id if seen.memory else user

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memory.episodes import Episode, moment
 from memory.facts import Fact, Scope, shown
-from memory.long_term.events import entry_of
+from memory.long_term.events import dated
 from memory.message import Message
 from memory.procedures import Procedure
 from memory.recall.entry import Entry, Hit
@@ -54,5 +54,8 @@ def of_procedure(procedure: Procedure) -> Entry:
 
 
 def of_event(event: MemoryEvent, user: str = "") -> Entry | None:
-    said = event.payload.get("original_message")
-    return entry_of(event.event_id, said, event.importance_score, event.timestamp, user)
+    """None: there is nothing in it that could be found."""
+    said, at = event.payload.get("original_message"), event.timestamp
+    if not event.event_id or not isinstance(said, str) or not said:
+        return None
+    return Entry(event.event_id, "event", dated(at, said), said, event.importance_score, at, owner=user)

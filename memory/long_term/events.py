@@ -14,8 +14,7 @@ from pydantic import PrivateAttr
 
 from memory.long_term.frozen import frozen
 from memory.models import LongTermMemory
-from memory.recall.entry import Entry
-from processors.models import EventType, MemoryEvent
+from processors.models import EventType, MemoryEvent, iso
 
 _FIELDS = frozenset(("event_type", "payload", "importance_score", "timestamp", "event_id"))
 
@@ -28,6 +27,51 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
     payload: msgspec.Raw = msgspec.Raw(b"{}")
     event_id: str | None = None
+
+    # What `memory.recall.entry.Findable` asks of it.
+
+    @property
+    def id(self) -> str:
+        return self.event_id or ""
+
+    @property
+    def kind(self) -> str:
+        return "event"
+
+    @property
+    def text(self) -> str:
+        return dated(self.timestamp, self.found_by)
+
+    @property
+    def found_by(self) -> str:
+        said = _said.decode(self.payload).original_message
+        return said if isinstance(said, str) else ""
+
+    @property
+    def weight(self) -> float:
+        return self.importance_score
+
+    @property
+    def at(self) -> datetime:
+        return self.timestamp
+
+    @property
+    def by(self) -> str:
+        return ""
+
+    @property
+    def mark(self) -> int:
+        return crc32(self.payload)
+
+    def plain(self) -> dict[str, Any]:
+        """The fields of the long-term file."""
+        out = {
+            "event_type": self.event_type.value,
+            "payload": orjson.loads(memoryview(self.payload)),
+            "importance_score": self.importance_score,
+            "timestamp": iso(self.timestamp),
+        }
+        return out if self.event_id is None else {**out, "event_id": self.event_id}
 
     def whole(self) -> MemoryEvent:
         return MemoryEvent.model_construct(
@@ -147,39 +191,18 @@ def newest(memory: LongTermMemory, most: int) -> Sequence[Event | MemoryEvent]:
     return (memory.events if events is None else events)[-most:] if most > 0 else []
 
 
-def important(memory: LongTermMemory, least: float, most: int) -> list[MemoryEvent]:
-    """The newest of at least that score."""
+def important(memory: LongTermMemory, least: float, most: int) -> list[dict[str, Any]]:
+    """The newest of at least that score, with the fields of the long-term file."""
     events = told(memory)
     if events is None:
-        return sorted((one for one in memory.events if one.importance_score >= least), key=_when)[-most:]
-    return [one.whole() for one in sorted((one for one in events if one.importance_score >= least), key=_when)[-most:]]
+        found = sorted((one for one in memory.events if one.importance_score >= least), key=_when)
+        return [one.model_dump(mode="json", exclude_none=True) for one in found[-most:]]
+    return [one.plain() for one in sorted([one for one in events if one.importance_score >= least], key=_when)[-most:]]
 
 
-class Searched:
-    """What can be found of them: `memory.recall.entry.Many`."""
-
-    kind = "event"
-
-    def __init__(self, events: Sequence[Event], user: str) -> None:
-        self._events = [one for one in events if one.event_id]
-        self._user = user
-        self.ids: Sequence[str] = [one.event_id or "" for one in self._events]
-        self.marks: Sequence[int] = [crc32(one.payload) for one in self._events]
-        self.times: Sequence[datetime] = [one.timestamp for one in self._events]
-
-    def weight(self, at: int) -> float:
-        return self._events[at].importance_score
-
-    def entry(self, at: int) -> Entry | None:
-        one = self._events[at]
-        said = _said.decode(one.payload).original_message
-        return entry_of(self.ids[at], said, one.importance_score, one.timestamp.astimezone(UTC), self._user)
-
-
-def entry_of(name: str | None, said: object, weight: float, at: datetime, user: str) -> Entry | None:
-    if not name or not isinstance(said, str) or not said:
-        return None
-    return Entry(name, "event", f"{at:%Y-%m-%d} {said}", said, weight, at, owner=user)
+def dated(at: datetime, said: str) -> str:
+    """As it is told: behind its day."""
+    return f"{at.astimezone(UTC).isoformat()[:10]} {said}"
 
 
 def _when(event: Event | MemoryEvent) -> datetime:

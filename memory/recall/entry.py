@@ -2,26 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
 from hashlib import blake2b
 from typing import Protocol
 from zlib import crc32
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """`score` 0.0-1.0, never above the one before it; `kind` one of `memory.search.KINDS`."""
 
-    id: str
-    kind: str
-    text: str
+class Findable(Protocol):
+    """What an Entry has. Another `mark` (32 bits) under the same `id`, and there is something else to be found;
+    `found_by` is empty where there is nothing."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def found_by(self) -> str: ...
+
+    @property
+    def weight(self) -> float: ...
+
+    @property
+    def at(self) -> datetime | None: ...
+
+    @property
+    def by(self) -> str: ...
+
+    @property
+    def mark(self) -> int: ...
+
+
+Keep = Callable[[Findable], bool]
+
+
+class Hit(msgspec.Struct, frozen=True, gc=False):
+    """`score` 0.0-1.0, never above the one before it; `kind` one of `memory.search.KINDS`. The text is made when it is
+    asked for."""
+
+    of: Findable
     score: float
 
+    @property
+    def id(self) -> str:
+        return self.of.id
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+    @property
+    def kind(self) -> str:
+        return self.of.kind
+
+    @property
+    def text(self) -> str:
+        return self.of.text
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """Something that can be found. `weight` (0.0-1.0: confidence, importance) and `at` let the better and the newer go
     first among those that fit alike; `by` is who said it, where that may be asked; entries of one kind that follow each
     other and are close in time belong to one talk. `owner` is whose vectors its own is kept with: a user, "" for what
@@ -43,42 +85,15 @@ class Entry:
 
     @property
     def mark(self) -> int:
-        """See Many."""
+        """See Findable."""
         return crc32(self.found_by.encode("utf-8", "surrogatepass"))
 
 
-class Many(Protocol):
-    """Entries of one owner and one kind that are many, and nearly the same each time: each is made when it is needed.
-    Another of `marks` (32 bits) under the same one of `ids`, and there is something else to be found."""
-
-    ids: Sequence[str]
-    marks: Sequence[int]
-    times: Sequence[datetime]
-    kind: str
-
-    def weight(self, at: int) -> float: ...
-
-    def entry(self, at: int) -> Entry | None:
-        """None: there is nothing in it that could be found."""
-        ...
+def entry_of(one: Findable, owner: str) -> Entry:
+    """The same with whose it is."""
+    return Entry(one.id, one.kind, one.text, one.found_by, one.weight, one.at, one.by, owner)
 
 
-class _None:
-    ids: Sequence[str] = ()
-    marks: Sequence[int] = ()
-    times: Sequence[datetime] = ()
-    kind = ""
-
-    def weight(self, at: int) -> float:
-        raise IndexError(at)
-
-    def entry(self, at: int) -> Entry | None:
-        raise IndexError(at)
-
-
-NONE: Many = _None()
-
-
-def anything(entry: Entry) -> bool:
+def anything(entry: Findable) -> bool:
     """Lets whatever fits through: a search then looks at none but the best."""
     return True

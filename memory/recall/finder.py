@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from config.vault import PLAIN, Vault
 from memory.errors import LongTermUnavailable
-from memory.recall.entry import NONE, Entry, Hit, Many, anything
+from memory.recall.entry import Entry, Findable, Hit, Keep, anything, entry_of
 from memory.recall.meaning import Meaning, packed
 from memory.recall.ranking import Kept, Ranking
 from memory.recall.sought import surely
@@ -66,20 +66,19 @@ class Finder:
         question: str,
         limit: int,
         *,
-        many: Many = NONE,
+        many: Sequence[Findable] = (),
         view: str = "",
-        keep: Callable[[Entry], bool] = anything,
+        keep: Keep = anything,
         around: bool = False,
         now: datetime | None = None,
     ) -> list[Hit]:
-        """Best first; see `Ranking.find`. `many` are entries of the user's own, beside the others; `view` tells apart
-        what one user sees with different agents."""
+        """Best first; see Ranking.find. `many` are entries of the user's own, beside the others; see Ranking.update.
+        `view` tells apart what one user sees with different agents."""
         owned = await self._owned((tenant, user, view), entries, many)
         embeddings = self._embeddings_of(tenant)
-        if embeddings is None or not question.strip() or not (entries or many.ids):
+        if embeddings is None or not question.strip() or not (entries or many):
             return owned.ranking.find(question, limit, keep=keep, around=around, now=now)
-        if many.ids:
-            entries = [*entries, *(one for at in range(len(many.ids)) if (one := many.entry(at)) is not None)]
+        entries = [*entries, *(entry_of(one, user) for one in many if one.id and one.found_by)]
         closeness = await self._closeness(tenant, owned, entries, question, embeddings)
         return owned.ranking.find(
             question, limit, closeness=closeness, floor=embeddings.floor, trust=embeddings.trust, keep=keep,
@@ -155,9 +154,9 @@ class Finder:
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    async def _owned(self, key: tuple[str, str, str], entries: Sequence[Entry], many: Many) -> _Owned:
+    async def _owned(self, key: tuple[str, str, str], entries: Sequence[Entry], many: Sequence[Findable]) -> _Owned:
         tenant, user, _ = key
-        worth = self._words is not None and len(many.ids) >= _MANY
+        worth = self._words is not None and len(many) >= _MANY
         if key not in self._held and worth:
             assert self._words is not None
             kept = await in_thread(self._words.load, tenant, user)

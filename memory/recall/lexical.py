@@ -6,10 +6,10 @@ import math
 import re
 from array import array
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from heapq import nlargest
+from itertools import compress
 from typing import Any, NamedTuple
 
 from memory.recall.terms import SHORT, Terms, groups, stem, thai
@@ -22,7 +22,7 @@ TOPIC = 0.6  # the share where a text has none of the words, but all that the qu
 _LATIN = re.compile(r"[^\W_ก-๎]+")
 _VAST = 4000  # texts from which arrays are quicker
 _BEST = 1000  # of those that are looked at further
-_NONE, _NO_COUNTS = array("I"), array("f")
+_Weighed = tuple[str, float, Sequence[int]]  # a term, what it weighs, the texts that have it or what it stands for
 _LIKE = 0.5  # the share of letter groups from which a word is another one with a slip
 
 
@@ -39,36 +39,10 @@ class Packed(NamedTuple):
     """A `Lexical` as plain values: texts are numbered from 0, none is removed."""
 
     numbers: dict[str, bytes]
-    counts: dict[str, bytes]
+    again: dict[str, dict[int, int]]
     lengths: bytes
     latin: dict[str, list[str]]
     plain: list[str]
-
-
-class Postings(dict[str, Any]):
-    """Arrays by term. Those that come packed are unpacked when they are asked for: a question has few of all terms."""
-
-    def __init__(self, code: str, packed: dict[str, bytes]) -> None:
-        super().__init__()
-        self._code = code
-        self._packed = packed
-
-    def __missing__(self, term: str) -> Any:
-        held = self[term] = array(self._code, self._packed[term])
-        return held
-
-    def __contains__(self, term: object) -> bool:
-        return dict.__contains__(self, term) or term in self._packed
-
-    def get(self, term: str, default: Any = None) -> Any:
-        found = dict.get(self, term)
-        return found if found is not None else self[term] if term in self._packed else default
-
-    def terms(self) -> list[str]:
-        return list(self._packed.keys() | self.keys())
-
-    def packed(self) -> dict[str, bytes]:
-        return self._packed | {term: held.tobytes() for term, held in self.items()}
 
 
 class Lexical:
@@ -76,11 +50,13 @@ class Lexical:
 
     def __init__(self, packed: Packed | None = None) -> None:
         given = packed or Packed({}, {}, b"", {}, [])
-        self._numbers: Postings = Postings("I", given.numbers)
-        self._counts: Postings = Postings("f", given.counts)
+        self._packed = dict(given.numbers)  # unpacked when they are asked for: a question has few of all terms
+        self._numbers: dict[str, array[int]] = {}
+        self._again = given.again  # of a term: how often the texts have it that have it more than once
         self._lengths = array("I", given.lengths)
         self._latin = given.latin  # words that a slip may have been made in, by their first letter
         self._plain = given.plain
+        self._said: dict[int, tuple[str, ...]] = {}
         self._total = sum(self._lengths)
         self._gone: set[int] = set()
 
@@ -92,20 +68,24 @@ class Lexical:
         return len(self._gone) / max(1, len(self._lengths))
 
     def add(self, text: Terms) -> int:
-        number, said = len(self._lengths), text.all
-        numbers, counts = self._numbers, self._counts
-        for term, count in Counter(said).items():
-            if (listed := numbers.get(term)) is None:
-                counts[term], numbers[term] = array("f", (count,)), array("I", (number,))
-                if not (term[0] == "#" or thai(term) or term.isdigit()):
-                    self._latin.setdefault(term[0], []).append(term)
-            else:
-                counts[term].append(count)
+        number, said, held = len(self._lengths), text.all, self._numbers
+        self._unpacked(said)
+        for word in text.words:
+            if word not in held and not (word[0] == "#" or word.isdigit()):
+                self._latin.setdefault(word[0], []).append(word)
+                held[word] = array("I")
+        for term in said:
+            listed = held.get(term)
+            if listed is None:
+                held[term] = array("I", (number,))
+            elif not listed or listed[-1] != number:
                 listed.append(number)
-        length = len(said)
-        self._lengths.append(length)
+            else:
+                counts = self._again.setdefault(term, {})
+                counts[number] = counts.get(number, 1) + 1
+        self._lengths.append(len(said))
         self._plain.append(text.plain)
-        self._total += length
+        self._total += len(said)
         return number
 
     def remove(self, number: int) -> None:
@@ -115,90 +95,117 @@ class Lexical:
     def packed(self, kept: Sequence[int]) -> Packed:
         """Of these numbers, which are none that were removed, in rising order; they are counted from 0 there."""
         if len(kept) == len(self):
-            return Packed(
-                self._numbers.packed(), self._counts.packed(), self._lengths.tobytes(), self._latin, self._plain
-            )
+            numbers = self._packed | {term: held.tobytes() for term, held in self._numbers.items()}
+            return Packed(numbers, self._again, self._lengths.tobytes(), self._latin, self._plain)
         new = {number: at for at, number in enumerate(kept)}
-        numbers, counts = {}, {}
-        for term in self._numbers.terms():
-            pairs = [(new[n], c) for n, c in zip(self._numbers[term], self._counts[term], strict=True) if n in new]
-            if pairs:
-                numbers[term] = array("I", [number for number, _ in pairs]).tobytes()
-                counts[term] = array("f", [count for _, count in pairs]).tobytes()
+        numbers = {}
+        for term, listed in self._unpacked(list(self._packed)).items():
+            if left := [new[number] for number in listed if number in new]:
+                numbers[term] = array("I", left).tobytes()
+        again: dict[str, dict[int, int]] = {}
+        for term, counts in self._again.items():
+            if still := {new[number]: count for number, count in counts.items() if number in new}:
+                again[term] = still
         latin = {first: [one for one in words if one in numbers] for first, words in self._latin.items()}
         lengths = array("I", [self._lengths[number] for number in kept])
-        return Packed(numbers, counts, lengths.tobytes(), latin, [self._plain[number] for number in kept])
+        return Packed(numbers, again, lengths.tobytes(), latin, [self._plain[number] for number in kept])
+
+    def _unpacked(self, terms: Iterable[str]) -> dict[str, array[int]]:
+        """The texts by term, in which these terms can be looked up now."""
+        if self._packed:
+            for term in self._packed.keys() & terms:
+                self._numbers[term] = array("I", self._packed.pop(term))
+        return self._numbers
 
     def scores(
-        self, question: Terms, *, echo: bool = False, least: float = 0.0, keep: Callable[[int], bool] | None = None
+        self,
+        question: Terms,
+        *,
+        echo: bool = False,
+        about: float = 1.0,
+        least: float = 0.0,
+        keep: Callable[[int], bool] | None = None,
     ) -> Fit:
-        """`echo`: texts that speak like the best ones are lifted; none is found by that alone. Of a large collection
-        only what has a share of `least` and is to be kept counts among the best."""
-        weights = self._weights(question)
+        """`echo`: texts that speak like the best ones are lifted; none is found by that alone. `about`: the most that a
+        text's topics tell by themselves. Of a large collection only what has a share of `least` and is to be kept
+        counts among the best."""
+        weighed, whole = self._weighed(question)
+        spoken = sum([weight for term, weight, _ in weighed if term[0] == "#"])
         if len(self) >= _VAST and (arrays := numpy()) is not None:
-            return self._among_many(arrays, weights, echo, least, keep)
-        scores: dict[int, float] = {}
-        shares: dict[int, float] = {}
-        whole = sum([weight for weight, _ in weights.values()])
-        topics: dict[int, float] = {}
-        worded: set[int] = set()
-        spoken = sum([weight for term, (weight, _) in weights.items() if term[0] == "#"])
-        once = array("f", (1.0,))
-        # Spelled out: a turn looks through some hundred places, and each call in here would cost more than the place.
-        fixed, slope = self._shape
-        lengths, numbers, counts = self._lengths, self._numbers, self._counts
-        score_of, share_of = scores.get, shares.get
-        for term, (weight, among) in weights.items():
-            if among is None and term not in numbers:
-                continue
-            listed = numbers[term] if among is None else among
-            share, times = weight / whole, weight * (_K1 + 1)
-            for number, count in zip(listed, counts[term] if among is None else once * len(among), strict=True):
-                value = times * count / (count + fixed + slope * lengths[number])
-                scores[number] = score_of(number, 0.0) + value
-                shares[number] = share_of(number, 0.0) + share
-            if term[0] != "#":
-                worded.update(listed)
+            fit = self._among_many(arrays, weighed, whole, spoken, about, least, keep)
+        else:
+            fit = self._among_few(weighed, whole, spoken, about)
+        if echo and fit.scores:
+            self._echo(fit.scores, {term for term, _, _ in weighed})
+        return fit
+
+    def _among_few(self, weighed: Sequence[_Weighed], whole: float, spoken: float, most: float) -> Fit:
+        """Each text is scored as if it had each term once, which is nearly always so; then the rest is added."""
+        told, about = [0.0] * len(self), dict[int, float]()  # by words, by topics
+        for term, weight, listed in weighed:
+            if term[0] == "#":
+                for number in listed:
+                    about[number] = about.get(number, 0.0) + weight
             else:
                 for number in listed:
-                    topics[number] = topics.get(number, 0.0) + TOPIC * weight / spoken
-        shares |= {number: share for number, share in topics.items() if share > shares[number]}
-        for number in self._gone & scores.keys():
-            del scores[number], shares[number]
-        if echo and scores:
-            self._echo(scores, set(weights))
+                    told[number] += weight
+        for number in self._gone:
+            told[number] = 0.0
+            about.pop(number, None)
+        worded = set(compress(range(len(told)), told))
+        fixed, slope = self._shape
+        once, least, lengths = _K1 + 1, 1 + fixed, self._lengths
+        scores: dict[int, float] = {}
+        shares: dict[int, float] = {}
+        for number in sorted(worded | about.keys()) if about else sorted(worded):
+            weight = told[number]
+            if about and number in about:
+                topics = about[number]
+                weight += topics
+                share = max(weight / whole, TOPIC * topics / spoken)
+                shares[number] = share if told[number] else min(share, most)
+            else:
+                shares[number] = weight / whole
+            scores[number] = weight * once / (least + slope * lengths[number])
+        for weight, counts in self._repeated(weighed):
+            for number, count in counts.items():
+                if number in scores:
+                    scores[number] += weight * _more(count, fixed + slope * lengths[number])
         return Fit(scores, shares, worded)
 
-    def _weights(self, question: Terms) -> dict[str, tuple[float, list[int] | None]]:
-        """The question's terms with their weights; for a term that stands for others, the texts that have those."""
-        out: dict[str, tuple[float, list[int] | None]] = {}
-        unseen = self._rarity(0), None
-        for word in question.words:
-            if (listed := self._numbers.get(word)) is not None:
-                out[word] = self._rarity(len(listed)), None
-            elif word[0] == "#":
-                out[word] = unseen
-            else:
-                near = self._slips(word)
-                out[word] = self._rarity(len(near)), near
+    def _weighed(self, question: Terms) -> tuple[list[_Weighed], float]:
+        """The question's terms with their weights, but for Thai groups that stand nowhere; and what all of them weigh
+        together. A short Thai word is looked for in the texts themselves."""
+        words, pieces, short = dict.fromkeys(question.words), dict[str, None](), []
         for run in question.runs:
             if len(run) <= SHORT:
-                having = self._having(run)
-                out[run] = (self._rarity(len(having)) * max(1, len(run) - 2), having)
+                short.append(run)
             else:
-                for group in groups(run):
-                    listed = self._numbers.get(group)
-                    out[group] = (self._rarity(len(listed)), None) if listed is not None else unseen
-        if len(self) < _LARGE:
-            return out
-        most = _COMMON * len(self)
-        return {term: told for term, told in out.items() if len(self._numbers.get(term, ())) < most} or out
+                pieces |= dict.fromkeys(groups(run))
+        self._unpacked(words)
+        having = self._unpacked(pieces).get
+        listed: dict[str, Sequence[int]] = {word: having(word) or self._slips(word) for word in words}
+        listed |= {piece: found for piece in pieces if (found := having(piece))}
+        nowhere = len(words) + len(pieces) - len(listed)
+        rarity = {count: self._rarity(count) for count in {0, *map(len, listed.values())}}
+        out: list[_Weighed] = [(term, rarity[len(found)], found) for term, found in listed.items()]
+        for run in dict.fromkeys(short):
+            if run not in pieces:
+                among = self._having(run)
+                out.append((run, self._rarity(len(among)) * max(1, len(run) - 2), among))
+        if len(self) >= _LARGE:
+            most = _COMMON * len(self)
+            told = [one for one in out if len(having(one[0], ())) < most]
+            out = told if told or nowhere else out
+        return out, sum([weight for _, weight, _ in out]) + nowhere * rarity[0]
 
     def _having(self, run: str) -> list[int]:
         """The texts with a short Thai word."""
         if len(run) < 3:
             return [at for at, plain in enumerate(self._plain) if run in plain]
-        rarest = min((self._numbers.get(group, ()) for group in groups(run)), key=len)
+        pieces = groups(run)
+        held = self._unpacked(pieces)
+        rarest = min((held.get(one, ()) for one in pieces), key=len)
         return [at for at in rarest if run in self._plain[at]]
 
     def _rarity(self, having: int) -> float:
@@ -213,39 +220,34 @@ class Lexical:
 
     def _slips(self, word: str) -> list[int]:
         """The texts with a Latin word that begins like this one, or is it with a slip of the finger."""
-        found: set[int] = set()
-        for other in slips(word, self._latin.get(word[0], ())):
-            found.update(self._numbers[other])
-        return sorted(found)
+        others = slips(word, self._latin.get(word[0], ()))
+        held = self._unpacked(others)
+        return sorted({number for other in others for number in held[other]})
 
     def _among_many(
         self,
         np: Any,
-        weights: Mapping[str, tuple[float, list[int] | None]],
-        echo: bool,
+        weighed: Sequence[_Weighed],
+        whole: float,
+        spoken: float,
+        most: float,
         least: float,
         keep: Callable[[int], bool] | None,
     ) -> Fit:
         """The same in arrays: a search that touches tens of thousands of texts has no time for each of them."""
-        scores, shares, topics = (np.zeros(len(self), np.float32) for _ in range(3))
-        worded = np.zeros(len(self), bool)
-        lengths = np.frombuffer(self._lengths, np.uint32)
+        told, about = np.zeros(len(self), np.float32), np.zeros(len(self), np.float32)
+        for term, weight, listed in weighed:
+            (about if term[0] == "#" else told)[np.asarray(listed, np.uint32)] += weight
         fixed, slope = self._shape
-        whole = sum(weight for weight, _ in weights.values())
-        spoken = sum(weight for term, (weight, _) in weights.items() if term.startswith("#"))
-        for term, (weight, among) in weights.items():
-            if among is not None:
-                at, counts = np.asarray(among, np.uint32), np.float32(1.0)
-            else:
-                at = np.frombuffer(self._numbers.get(term) or _NONE, np.uint32)
-                counts = np.frombuffer(self._counts.get(term) or _NO_COUNTS, np.float32)
-            scores[at] += weight * counts * (_K1 + 1) / (counts + fixed + slope * lengths[at])
-            shares[at] += weight / whole
-            if term.startswith("#"):
-                topics[at] += TOPIC * weight / spoken
-            else:
-                worded[at] = True
-        shares = np.maximum(shares, topics)
+        rest = fixed + slope * np.frombuffer(self._lengths, np.uint32)
+        scores = (told + about) * np.float32(_K1 + 1) / (1 + rest)
+        for weight, counts in self._repeated(weighed):
+            at = np.fromiter(counts.keys(), np.int64)
+            scores[at] += weight * _more(np.fromiter(counts.values(), np.float32), rest[at])
+        shares = (told + about) / whole
+        if spoken:
+            shares = np.maximum(shares, TOPIC * about / spoken)
+            shares = np.where(told > 0, shares, np.minimum(shares, most))
         if self._gone:
             scores[np.fromiter(self._gone, np.int64)] = 0.0
         found = np.flatnonzero((scores > 0) & (shares >= least))
@@ -256,36 +258,57 @@ class Lexical:
                 best.append(number)
                 if len(best) >= _BEST:
                     break
-        fit = Fit(
+        return Fit(
             {number: float(scores[number]) for number in best},
             {number: float(shares[number]) for number in best},
-            {number for number in best if worded[number]},
+            {number for number in best if told[number]},
         )
-        if echo and best:
-            self._echo(fit.scores, set(weights))
-        return fit
 
-    def _held_by(self, word: str, among: set[int]) -> Iterable[tuple[int, float]]:
-        """How often a word stands in some of the texts that have it."""
-        numbers, counts = self._numbers[word], self._counts[word]
-        if len(numbers) < 4 * len(among):
-            return [pair for pair in zip(numbers, counts, strict=True) if pair[0] in among]
-        at = {number: bisect_left(numbers, number) for number in among}
-        return [(number, counts[i]) for number, i in at.items() if i < len(numbers) and numbers[i] == number]
+    def _repeated(self, weighed: Sequence[_Weighed]) -> list[tuple[float, dict[int, int]]]:
+        """Of the terms that a text has more than once: their weight, and how often. A short word counts once."""
+        again, held = self._again, self._numbers
+        return [(weight, again[term]) for term, weight, listed in weighed if term in again and held.get(term) is listed]
 
     def _echo(self, scores: dict[int, float], asked: set[str]) -> None:
         best = nlargest(_ECHO_TO, scores, key=scores.__getitem__)
-        lifted = set(best)
-        said: dict[str, float] = {}
+        told: dict[str, float] = {}
         for number in best[:_ECHO_FROM]:
-            for word in {stem(one) for one in _LATIN.findall(self._plain[number])} - asked:
-                if word in self._numbers:
-                    said[word] = said.get(word, 0.0) + self._rarity(len(self._numbers[word])) * scores[number]
+            for word in self._words(number):
+                if word not in asked:
+                    told[word] = told.get(word, 0.0) + scores[number]
+        held = self._unpacked(told)
+        weights = {word: self._rarity(len(held[word])) for word in told if word in held}
+        if not weights:
+            return
+        lifted = set(best)
         fixed, slope = self._shape
-        for word in nlargest(_ECHO_TERMS, said, key=lambda one: (said[one], one)):
-            weight = _ECHO * self._rarity(len(self._numbers[word]))
-            for number, count in self._held_by(word, lifted):
-                scores[number] += weight * count * (_K1 + 1) / (count + fixed + slope * self._lengths[number])
+        for word in nlargest(_ECHO_TERMS, weights, key=lambda one: (told[one] * weights[one], one)):
+            once, counts = _ECHO * weights[word] * (_K1 + 1), self._again.get(word)
+            for number in _among(held[word], lifted):
+                rest = fixed + slope * self._lengths[number]
+                scores[number] += once / (1 + rest)
+                if counts and number in counts:
+                    scores[number] += _ECHO * weights[word] * _more(counts[number], rest)
+
+    def _words(self, number: int) -> Collection[str]:
+        """The Latin words of a text. Held, as each turn asks for those of nearly the same texts."""
+        found = self._said.get(number)
+        if found is None:
+            found = self._said[number] = tuple({stem(one) for one in _LATIN.findall(self._plain[number])})
+        return found
+
+
+def _more(count: Any, rest: Any) -> Any:
+    """What BM25 gives for a term that a text has so often, beyond what it gives for once. Also of arrays."""
+    return (_K1 + 1) * (count / (count + rest) - 1 / (1 + rest))
+
+
+def _among(listed: Sequence[int], some: set[int]) -> Iterable[int]:
+    """Those of a rising list that are among some."""
+    if len(listed) < 64 * len(some):
+        return some.intersection(listed)
+    at = {number: bisect_left(listed, number) for number in some}
+    return [number for number, i in at.items() if i < len(listed) and listed[i] == number]
 
 
 @cache
@@ -302,17 +325,18 @@ def slips(word: str, among: Iterable[str]) -> list[str]:
     """Latin words with the same first letter that begin like this one, or are it with a slip of the finger."""
     if len(word) < 4 or word.isdigit() or thai(word):
         return []
-    mine, found = _pieces(word), []
+    mine, found = set(_pieces(word)), []
     for other in among:
         if other.startswith(word):
             found.append(other)
         elif len(other) >= 4 and abs(len(other) - len(word)) <= 2:
-            theirs = _pieces(other)
-            if len(mine & theirs) >= _LIKE * len(mine | theirs):
+            shared = len(mine.intersection(_pieces(other)))
+            # The second set is made where the first look leaves a chance.
+            if shared >= _LIKE * len(mine) and shared >= _LIKE * len(mine.union(_pieces(other))):
                 found.append(other)
     return found
 
 
-def _pieces(word: str) -> set[str]:
+def _pieces(word: str) -> Iterable[tuple[str, str, str]]:
     padded = f" {word} "
-    return {padded[at : at + 3] for at in range(len(padded) - 2)}
+    return zip(padded, padded[1:], padded[2:], strict=False)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from heapq import nlargest
-from operator import lt, sub
+from operator import is_
 from typing import Any, NamedTuple
 
-from memory.recall.entry import NONE, Entry, Hit, Many, anything
+from memory.recall.beside import Beside
+from memory.recall.entry import Entry, Findable, Hit, Keep, anything
 from memory.recall.lexical import Lexical, Packed
 from memory.recall.speakers import Speakers
 from memory.recall.terms import asked as asked_terms
@@ -30,11 +31,11 @@ _MOST = 200  # of each part that are looked at
 _ANSWER, _NEXT, _AFTER = 0.8, 0.3, 0.2
 _BY_MEANING = 0.6  # of that: neighbours are alike in meaning anyway
 _ASKING = 0.8  # a question tells less than what was said of itself
-_SAME_TALK = timedelta(hours=1)
 _TALK, _OF_A_TALK = 0.6, 3  # what the best talk lifts its entries by, and how many of it tell how good it is
 _SPEAKER = 1.8  # who is named in the question said it
 _ALIKE = 1e-6
 HALF_LIFE = 90.0  # days
+_HALVED = HALF_LIFE * 86_400  # seconds
 _REBUILD = 0.3  # the share of removed entries from which the rest is taken over into a new one
 
 
@@ -61,66 +62,112 @@ class Ranking:
         self._lexical = Lexical(given.words)
         self._ids = given.ids
         self._marks = array("I", given.marks)
-        self._entries: list[Entry | None] = [None] * len(self._ids)  # None: one of many
+        self._entries: list[Findable | None] = [None] * len(self._ids)  # None: it has not come yet, or went
+        self._weights, self._times = [0.0] * len(self._ids), [0.0] * len(self._ids)  # as they are now; in seconds
         self._number = dict(zip(self._ids, range(len(self._ids)), strict=True))
-        self._next: dict[int, int] = {}
-        self._before: dict[int, int] = {}
-        self._talk: dict[int, int] = {}  # the first one of it, for what stands in a talk
         self._asking = set(given.asking)
+        self._beside = Beside()
+        self._end: tuple[datetime, int] | None = None  # of the many; None: they are to be put in a line anew
         self._speakers = Speakers(())
-        self._given: list[Entry] | None = None
-        self._many = NONE
-        self._of_many: dict[int, int] = {}  # their places by number
+        self._few: list[Entry] = []
+        self._many: list[Findable] | None = None  # None: what has a number may be none of what is given
         self.added = 0  # since it was made, or kept last
 
     def __len__(self) -> int:
         return len(self._number)
 
-    def update(self, entries: Sequence[Entry], many: Many = NONE) -> bool:
-        """Whether anything changed. Ids of `many` are none of the others'."""
-        same = self._many.ids == many.ids and self._many.marks == many.marks
-        if self._given == entries and same:
+    def update(self, entries: Sequence[Entry], many: Sequence[Findable] = ()) -> bool:
+        """Whether anything changed. `many` are of one kind, with times, and ids that are none of the others'. Of those
+        that are the same objects as before nothing is looked at, as long as they go at the beginning and come at the
+        end."""
+        few, many = list(entries), list(many)
+        known = self._many or []
+        went = _went(known, many) if self._many is not None else None
+        if went == 0 and len(known) == len(many) and few == self._few:
             return False
         if self._lexical.wasted > _REBUILD:
             self._begin(self.kept(self._number.values()))
-        given = {one.id: one for one in entries}
-        for name in self._number.keys() - given.keys() - set(many.ids):
-            self._lexical.remove(self._number.pop(name))
-        for one in given.values():
-            self._entries[self._numbered(one.id, one.mark, one)] = one
-        self._of_many = self._places(many)
-        self._many = many
-        self._link(given)
-        self._given = list(entries)
+            went = None
+        if went is None:
+            self._beside, self._end, self._few = Beside(), None, []
+            known, went = [], 0
+            for name in self._number.keys() - {one.id for one in few} - {one.id for one in many}:
+                self._drop(name)
+            self._take_few(few)
+        elif few != self._few:
+            self._take_few(few)
+        for one in known[:went]:
+            number = self._number.get(one.id)
+            if number is not None and self._entries[number] is one:
+                if self._end is not None and (number == self._end[1] or number in self._beside.before):
+                    self._end = None
+                self._drop(one.id)
+        self._take_many(many, len(known) - went)
         return True
 
-    def _places(self, many: Many) -> dict[int, int]:
-        """By number, of those of the many that can be found. Without a look at each as long as none is new."""
-        numbers: list[int] = [self._number.get(name, -1) for name in many.ids]
-        known = self._marks
-        for at, number in enumerate(numbers):
-            if number < 0 or known[number] != many.marks[at]:
-                found = many.entry(at)
-                numbers[at] = -1 if found is None else self._numbered(many.ids[at], many.marks[at], found)
-        places = dict(zip(numbers, range(len(numbers)), strict=True))
-        places.pop(-1, None)
-        return places
+    def _take_few(self, few: list[Entry]) -> None:
+        given = {one.id: one for one in few}
+        for one in self._few:
+            if one.id in self._number:
+                if one.id in given:
+                    self._beside.drop(self._number[one.id])
+                else:
+                    self._drop(one.id)
+        chains: dict[tuple[str, bool], list[tuple[datetime, str, int]]] = {}
+        for one in given.values():
+            number = self._taken(one)
+            if number is not None and one.at is not None:  # a talk as a whole is none of its lines
+                chains.setdefault((one.kind, bool(one.by)), []).append((one.at, one.id, number))
+        for chain in chains.values():
+            self._beside.chain((at, number) for at, _, number in sorted(chain))
+        self._speakers = Speakers({one.by for one in few if one.by})
+        self._few = few
 
-    def _numbered(self, name: str, mark: int, one: Entry) -> int:
-        """Its number; a new one where it is new, or another one under this id."""
-        number = self._number.get(name)
-        if number is not None:
-            if self._marks[number] == mark:
-                return number
-            self._lexical.remove(number)
-        number = self._number[name] = self._lexical.add(terms(one.found_by))
-        self._ids.append(name)
-        self._marks.append(mark)
-        self._entries.append(None)
-        if asks(one.found_by):
-            self._asking.add(number)
-        self.added += 1
+    def _take_many(self, many: list[Findable], begin: int) -> None:
+        """Those from `begin` on are new."""
+        taken = [(one, number) for one in many[begin:] if (number := self._taken(one)) is not None]
+        line = sorted([(one.at, one.id, number) for one, number in taken if one.at is not None])
+        if not begin:
+            self._end = None
+        elif self._end is None or (line and line[0][0] <= self._end[0]):
+            held = [(one, self._number[one.id]) for one in many if one.id in self._number]
+            for _, number in held:
+                self._beside.drop(number)
+            line = sorted([(one.at, one.id, number) for one, number in held if one.at is not None])
+            self._end = None
+        chain = [*([self._end] if self._end else ()), *((at, number) for at, _, number in line)]
+        self._beside.chain(chain)
+        self._end = chain[-1] if chain else None
+        self._many = many
+
+    def _taken(self, one: Findable) -> int | None:
+        """Its number; a new one where it is new, or another one under this id. None: there is nothing to be found."""
+        number, mark = self._number.get(one.id), one.mark
+        if number is None or self._marks[number] != mark:
+            if number is not None:
+                self._drop(one.id)
+            words = one.found_by
+            if not (words and one.id):
+                return None
+            number = self._number[one.id] = self._lexical.add(terms(words))
+            self._ids.append(one.id)
+            self._marks.append(mark)
+            self._entries.append(None)
+            self._weights.append(0.0)
+            self._times.append(0.0)
+            if asks(words):
+                self._asking.add(number)
+            self.added += 1
+        self._entries[number] = one
+        self._weights[number] = one.weight
+        self._times[number] = one.at.timestamp() if one.at is not None else math.inf
         return number
+
+    def _drop(self, name: str) -> None:
+        number = self._number.pop(name)
+        self._entries[number] = None
+        self._lexical.remove(number)
+        self._beside.drop(number)
 
     def kept(self, numbers: Iterable[int]) -> Kept:
         """What is known of those."""
@@ -135,38 +182,9 @@ class Ranking:
 
     def of_owner(self, owner: str) -> list[int]:
         """The numbers of what is one user's, and of the many."""
-        return [n for n in self._number.values() if (one := self._entries[n]) is None or one.owner == owner]
-
-    def _entry(self, number: int) -> Entry:
-        found = self._entries[number] or self._many.entry(self._of_many[number])
-        assert found is not None  # else it would have no number
-        return found
-
-    def _link(self, given: Mapping[str, Entry]) -> None:
-        self._next, self._before, self._talk = {}, {}, {}
-        chains: dict[str, list[tuple[datetime, str, int]]] = {}
-        for one in given.values():
-            if one.at is not None:  # a talk as a whole is none of its lines
-                chains.setdefault(f"{one.kind} {bool(one.by)}", []).append((one.at, one.id, self._number[one.id]))
-        for chain in chains.values():
-            chain.sort()
-            self._chain([at for at, _, _ in chain], [number for _, _, number in chain])
-        ids, times, numbers = self._many.ids, self._many.times, list(self._of_many)
-        places = list(self._of_many.values())
-        whens = [times[at] for at in places]
-        if not all(map(lt, whens, whens[1:])):
-            order = sorted(range(len(places)), key=lambda at: (whens[at], ids[places[at]]))
-            whens, numbers = [whens[at] for at in order], [numbers[at] for at in order]
-        self._chain(whens, numbers)
-        self._speakers = Speakers({one.by for one in given.values() if one.by})
-
-    def _chain(self, times: Sequence[datetime], numbers: Sequence[int]) -> None:
-        """Of one kind, in the order of their times."""
-        near = [at for at, gap in enumerate(map(sub, times[1:], times)) if gap <= _SAME_TALK]
-        for at in near:
-            before, number = numbers[at], numbers[at + 1]
-            self._next[before], self._before[number] = number, before
-            self._talk[number] = self._talk.setdefault(before, before)
+        return [
+            n for n in self._number.values() if not isinstance(one := self._entries[n], Entry) or one.owner == owner
+        ]
 
     def find(
         self,
@@ -176,7 +194,7 @@ class Ranking:
         closeness: Any = None,
         floor: float = 1.0,
         trust: float = 0.6,
-        keep: Callable[[Entry], bool] = anything,
+        keep: Keep = anything,
         around: bool = False,
         now: datetime | None = None,
     ) -> list[Hit]:
@@ -186,85 +204,88 @@ class Ranking:
         surely means the same."""
         asked = asked_terms(question)
         enough = FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else WORD
-        words, shares, worded = (
-            self._lexical.scores(asked, echo=True)
-            if around
-            else self._lexical.scores(
-                asked, least=enough, keep=None if keep is anything else lambda number: keep(self._entry(number))
-            )
-        )
-        found = {number: score for number, score in words.items() if shares[number] >= enough}
-        speaker = self._speakers.named(asked)
+        let = None if keep is anything else lambda number: keep(self._entry(number))
         if around:
-            found = self._in_talks({number: words[number] for number in self._best(words)}, speaker)
-        meant = self._meant(closeness, floor if around else floor + (1 - floor) * SURELY, around, speaker)
-        fits = found.keys() | meant.keys()
-        allowed = set(fits) if keep is anything else {n for n in fits if keep(self._entry(n))}
-        if not around and any(shares.get(number, 0.0) > _ALL for number in allowed):
+            fit = self._lexical.scores(asked, echo=True, about=_ABOUT)
+            speaker = self._speakers.named(asked)
+            found = self._in_talks({number: fit.scores[number] for number in _best(fit.scores)}, speaker)
+            meant = self._meant(closeness, floor, speaker) if closeness else {}
+        else:
+            fit = self._lexical.scores(asked, least=enough, keep=let)
+            found = {number: score for number, score in fit.scores.items() if fit.shares[number] >= enough}
+            surely = floor + (1 - floor) * SURELY
+            meant = {number: value for number, value in self._close(closeness).items() if value >= surely}
+        if let is not None:
+            found = {number: score for number, score in found.items() if let(number)}
+            meant = {number: value for number, value in meant.items() if let(number)}
+        if not around and any(fit.shares.get(number, 0.0) > _ALL for number in (*found, *meant)):
             # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
-            allowed &= worded | meant.keys()
-        fused = self._fused(
-            {n: score for n, score in found.items() if n in allowed},
-            {n: value for n, value in meant.items() if n in allowed},
-            trust,
-            now,
-        )
-        order = sorted(fused, key=lambda n: (-fused[n], self._ids[n]))[: max(0, limit)]
-        told = {n: share if n in worded else min(share, _ABOUT) for n, share in shares.items()} if around else {}
-        best, hits = 1.0, []
-        for number in order:
-            one = self._entry(number)
-            share = self._told(number, told) if around else shares.get(number, 0.0)
+            found = {number: score for number, score in found.items() if number in fit.worded or number in meant}
+        fused = self._fused(found, meant, trust, now)
+        ids, best, hits = self._ids, 1.0, []
+        for number in sorted(fused, key=lambda n: (-fused[n], ids[n]))[: max(0, limit)]:
+            share = self._told(number, fit.shares) if around else fit.shares.get(number, 0.0)
             best = min(best, max(share, meant.get(number, 0.0), 0.01))
-            hits.append(Hit(one.id, one.kind, one.text, round(best, 3)))
+            hits.append(Hit(self._entry(number), round(best, 3)))
         return hits
 
-    def _meant(
-        self, closeness: Mapping[str, float] | None, floor: float, around: bool, speaker: str
-    ) -> dict[int, float]:  # fmt: skip
+    def _entry(self, number: int) -> Findable:
+        found = self._entries[number]
+        assert found is not None  # else it would have no terms
+        return found
+
+    def _close(self, closeness: Mapping[str, float] | None) -> dict[int, float]:
         if not closeness:
             return {}
-        close = {self._number[name]: float(value) for name, value in closeness.items() if name in self._number}
-        if around:
-            lifted = {number: value - floor for number, value in close.items() if value > floor}
-            told = self._in_talks(lifted, speaker, _BY_MEANING)
-            return {number: value + floor for number, value in told.items()}
-        return {number: value for number, value in close.items() if value >= floor}
+        return {self._number[name]: float(value) for name, value in closeness.items() if name in self._number}
+
+    def _meant(self, closeness: Mapping[str, float], floor: float, speaker: str) -> dict[int, float]:
+        lifted = {number: value - floor for number, value in self._close(closeness).items() if value > floor}
+        told = self._in_talks(lifted, speaker, _BY_MEANING)
+        return {number: value + floor for number, value in told.items()}
 
     def _in_talks(self, scores: Mapping[int, float], speaker: str, part: float = 1.0) -> dict[int, float]:
         """What each one's place among others makes of its score: what answers stands after what was asked, a talk about
         it has more of it than a word in passing, and who is asked about tells it best."""
-        out = self._spread(scores, part)
+        out, talk_of, asking = self._spread(scores, part), self._beside.talk, self._asking
         talks: dict[int, list[float]] = {}
         for number, score in scores.items():
-            talks.setdefault(self._talk.get(number, number), []).append(score)
+            talks.setdefault(talk_of.get(number, number), []).append(score)
         about = {talk: sum(nlargest(_OF_A_TALK, told)) for talk, told in talks.items()}
-        most = max(about.values(), default=1.0)
-        for number in out:
-            lifted = 1 + _TALK * about.get(self._talk.get(number, number), 0.0) / most
-            asking = _ASKING if number in self._asking else 1.0
-            out[number] *= lifted * asking * (_SPEAKER if speaker and self._entry(number).by == speaker else 1.0)
+        most = max(about.values(), default=1.0) / _TALK
+        for number, score in out.items():
+            score *= 1 + about.get(talk_of.get(number, number), 0.0) / most
+            if number in asking:
+                score *= _ASKING
+            if speaker and self._entry(number).by == speaker:
+                score *= _SPEAKER
+            out[number] = score
         return out
 
     def _spread(self, scores: Mapping[int, float], part: float) -> dict[int, float]:
         """Each one's score and a part of its neighbours'."""
-        out = dict(scores)
+        out, after, before, asking = dict(scores), self._beside.after, self._beside.before, self._asking
+        if not after:
+            return out
         for number, score in scores.items():
-            answer = _ANSWER if number in self._asking else _NEXT
-            for beside, near in ((self._next, answer), (self._before, _NEXT)):
-                one = beside.get(number)
-                if one is not None:
-                    out[one] = out.get(one, 0.0) + part * near * score
-                    other = beside.get(one)
-                    if other is not None:
-                        out[other] = out.get(other, 0.0) + part * _AFTER * score
+            score *= part
+            for beside, near in ((after, _ANSWER if number in asking else _NEXT), (before, _NEXT)):
+                if number in beside:
+                    one = beside[number]
+                    out[one] = out.get(one, 0.0) + near * score
+                    if one in beside:
+                        other = beside[one]
+                        out[other] = out.get(other, 0.0) + _AFTER * score
         return out
 
-    def _told(self, number: int, told: Mapping[int, float]) -> float:
+    def _told(self, number: int, shares: Mapping[int, float]) -> float:
         """The share of the question that an entry has, or that what it answers or stands beside lends it."""
-        before = self._before.get(number, -1)
-        lent = (_ANSWER if before in self._asking else _NEXT) * told.get(before, 0.0)
-        return max(told.get(number, 0.0), lent, _NEXT * told.get(self._next.get(number, -1), 0.0))
+        told, before, after = shares.get(number, 0.0), self._beside.before, self._beside.after
+        if number in before and (one := before[number]) in shares:
+            told = max(told, (_ANSWER if one in self._asking else _NEXT) * shares[one])
+        if number in after and (one := after[number]) in shares:
+            told = max(told, _NEXT * shares[one])
+        return told
 
     def _fused(
         self,
@@ -274,33 +295,40 @@ class Ranking:
         now: datetime | None,
     ) -> dict[int, float]:
         fused: dict[int, float] = {}
-        for weight, scores in ((1.0, words), (trust, meant)):
-            for number, rank in self._ranks(scores):
-                fused[number] = fused.get(number, 0.0) + weight / (_K + rank)
-        strength = {number: self._strength(number, now) for number in self._best(fused)}
-        for number, rank in self._ranks(strength):
-            fused[number] += STRENGTH / (_K + rank)
+        _rank(words, 1.0, fused)
+        _rank(meant, trust, fused)
+        _rank(self._strength(_best(fused), now.timestamp() if now else -math.inf), STRENGTH, fused)
         return fused
 
-    def _ranks(self, scores: Mapping[int, float]) -> Iterator[tuple[int, int]]:
-        """The best with their ranks; those that are alike share one."""
-        rank, last = 0, math.inf
-        for place, number in enumerate(self._best(scores)):
-            if scores[number] < last - _ALIKE:
-                rank = place
-            last = scores[number]
-            yield number, rank
+    def _strength(self, numbers: Iterable[int], now: float) -> dict[int, float]:
+        """Weight, and how new it is: half of it is left of what is old."""
+        weights, times = self._weights, self._times
+        return {n: weights[n] * (0.5 + 0.5 * 0.5 ** (max(0.0, now - times[n]) / _HALVED)) for n in numbers}
 
-    def _best(self, scores: Mapping[int, float]) -> list[int]:
-        """Numbers, the best first; alike ones as they come."""
-        return nlargest(_MOST, scores, key=scores.__getitem__)
 
-    def _strength(self, number: int, now: datetime | None) -> float:
-        one = self._entries[number]
-        if one is not None:
-            weight, at = one.weight, one.at
-        else:
-            place = self._of_many[number]
-            weight, at = self._many.weight(place), self._many.times[place]
-        age = max(0.0, (now - at).total_seconds() / 86400) if now and at else 0.0
-        return weight * (0.5 + 0.5 * math.pow(0.5, age / HALF_LIFE))
+def _rank(scores: Mapping[int, float], weight: float, fused: dict[int, float]) -> None:
+    """Adds what the best get for their ranks; those that are alike share one."""
+    last, given = math.inf, 0.0
+    for place, number in enumerate(_best(scores)):
+        score = scores[number]
+        if score < last - _ALIKE:
+            given = weight / (_K + place)
+        last = score
+        fused[number] = fused.get(number, 0.0) + given
+
+
+def _best(scores: Mapping[int, float]) -> list[int]:
+    """Numbers, the best first; alike ones as they come."""
+    return nlargest(_MOST, scores, key=scores.__getitem__)
+
+
+def _went(before: Sequence[Findable], now: Sequence[Findable]) -> int | None:
+    """How many went from the beginning, where the rest is what it begins with now; None where it is not."""
+    if not (before and now):
+        return len(before)
+    try:
+        first = before.index(now[0])
+    except ValueError:
+        return None
+    left = before[first:]
+    return first if len(left) <= len(now) and all(map(is_, left, now)) else None

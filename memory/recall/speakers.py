@@ -31,6 +31,8 @@ class Speakers:
 
     def named(self, question: Terms) -> str:
         """The one that is named; "" where it is none, or more than one."""
+        if not (self._words or self._thai):
+            return ""
         found = {self._words.get(word, "") for word in question.words}
         found |= {name for pattern, name in self._thai if pattern.search(question.plain)}
         found.discard("")

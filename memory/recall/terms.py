@@ -8,7 +8,7 @@ for ("#allergy") by `topics.yaml`. Case, width, digits, zero-width characters an
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from zlib import crc32
@@ -16,7 +16,7 @@ from zlib import crc32
 import yaml
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from processors.normalise import PARTICLES, normalise, words_apart
+from processors.normalise import PARTICLES, SCANNED, normalise, words_apart
 
 LONGEST = 4000  # characters of a text that are looked at
 SHORT = 4  # letters: a Thai word this short is found whole or not at all
@@ -51,12 +51,16 @@ class Terms:
 
     @property
     def all(self) -> list[str]:
-        return [*self.words, *(group for run in self.runs for group in groups(run))]
+        out = list(self.words)
+        for run in self.runs:
+            out += groups(run)
+        return out
 
 
 @lru_cache(maxsize=1024)
 def terms(text: str) -> Terms:
-    spelled = normalise(text.replace("_", " ").replace("-", " "), LONGEST)
+    text = text.replace("_", " ").replace("-", " ")
+    spelled = normalise(text) if len(text) < SCANNED / 2 else normalise(text, LONGEST)  # as others ask: it is kept
     plain = PARTICLES.sub(" ", spelled)
     words, runs, idle = [], [], []
     for found in _RUNS.findall(plain.replace("'", "")):
@@ -74,7 +78,7 @@ def asked(question: str) -> Terms:
     """A question's terms, without what any Thai question has: its groups of letters stand anywhere."""
     of = terms(question)
     runs = [found for found in _RUNS.findall(_IDLE_IN_THAI.sub(" ", of.plain)) if thai(found)]
-    return replace(of, runs=tuple(runs)) if runs or of.words else of
+    return Terms(of.words, tuple(runs), of.plain) if runs or of.words else of
 
 
 def asks(text: str) -> bool:

@@ -17,11 +17,11 @@ import pytest
 from msgspec import structs
 
 from config.vault import Vault, key_id, key_of
-from memory import MemoryConfig, MemoryManager, context, history, keys
+from memory import MemoryConfig, MemoryManager, context, history, keys, search
 from memory.canonical import resolved_with_shared
 from memory.long_term import events
 from memory.long_term.document import dump, empty, parse, plain, view
-from memory.long_term.events import Event, Searched
+from memory.long_term.events import Event
 from memory.long_term.json_files import JsonFiles
 from memory.models import LongTermMemory
 from memory.recall import ranking
@@ -64,6 +64,10 @@ def unread(known: list[MemoryEvent]) -> list[Event]:
     found = events.read(orjson.dumps([plain(one) for one in known]))
     assert found is not None
     return found
+
+
+def told(hit: Hit) -> tuple[str, str, str, float]:
+    return hit.id, hit.kind, hit.text, hit.score
 
 
 async def loaded(base: Path) -> LongTermMemory:
@@ -187,12 +191,12 @@ class TestWords:
         known = [event(number) for number in range(400)]
         few = [Entry(f"f{number}", "fact", one, one, at=NOW) for number, one in enumerate(QUESTIONS)]
         once = Ranking()
-        once.update(few, Searched(unread(known[:350]), USER))
-        once.update(few, Searched(unread(known[50:]), USER))
+        once.update(few, unread(known[:350]))
+        once.update(few, unread(known[50:]))
         fresh = Ranking()
-        fresh.update(few, Searched(unread(known[50:]), USER))
+        fresh.update(few, unread(known[50:]))
         again = Ranking(kept=once.kept(once.of_owner(USER)))
-        again.update(few, Searched(unread(known[50:]), USER))
+        again.update(few, unread(known[50:]))
         for around in (True, False):
             for question in QUESTIONS:
                 expected = fresh.find(question, 30, around=around, now=NOW)
@@ -200,13 +204,13 @@ class TestWords:
 
     def test_many_are_found_like_any_others(self) -> None:
         known = [event(number) for number in range(200)]
-        searched = Searched(unread(known), USER)
-        each = [one for at in range(200) if (one := searched.entry(at)) is not None]
+        each = [one for event in known if (one := search.of_event(event, USER)) is not None]
         many = Ranking()
-        many.update([], searched)
+        many.update([], unread(known))
         for question in QUESTIONS:
             for keep in (lambda one: one.weight > 0.5, lambda one: True):
-                assert many.find(question, 20, keep=keep) == Ranking(each).find(question, 20, keep=keep)
+                hits, expected = (one.find(question, 20, keep=keep) for one in (many, Ranking(each)))
+                assert [told(hit) for hit in hits] == [told(hit) for hit in expected]
 
     async def test_the_next_process_looks_no_word_up_again(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -265,7 +269,7 @@ class TestWords:
     ) -> list[Hit]:
         finder = Finder(base / "index")
         try:
-            return await finder.find(TENANT, USER, entries or [], question, 10, many=Searched(known, USER), now=NOW)
+            return await finder.find(TENANT, USER, entries or [], question, 10, many=known, now=NOW)
         finally:
             await finder.close()
 
@@ -346,4 +350,4 @@ class TestSealed:
 
     async def _found(self, base: Path, vault: Vault, known: list[Event]) -> list[Hit]:
         finder = Finder(base / "index", vault=vault)
-        return await finder.find(TENANT, USER, [], "latte walnut", 10, many=Searched(known, USER), now=NOW)
+        return await finder.find(TENANT, USER, [], "latte walnut", 10, many=known, now=NOW)

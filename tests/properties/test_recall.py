@@ -1,0 +1,223 @@
+"""The search's quick ways find what the plain ones do."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from memory.long_term import events
+from memory.long_term.document import plain
+from memory.recall import lexical, ranking
+from memory.recall.entry import Entry, Hit
+from memory.recall.lexical import TOPIC, Lexical, slips
+from memory.recall.ranking import Ranking
+from memory.recall.terms import Terms, asked, groups, terms
+from processors.models import EventType, MemoryEvent
+
+BEGIN = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+WORDS = (
+    "latte", "lattes", "latt", "table", "tabel", "A12345", "A12346", "birthday", "the", "แพ้กุ้ง", "กาแฟ", "กาแฟเย็น",
+    "ขอบคุณ", "ขอบ", "ตึก", "ส่งของวันพุธ", "ชา", "allergic", "Tuesday", "2026", "นมโอ๊ต",
+)  # fmt: skip
+TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+
+
+def among(held: list[Terms], gone: set[int], question: Terms) -> dict[str, tuple[float, dict[int, int]]]:
+    """By term of the question: its weight, and how often the texts have it."""
+    index = [one.all for one in held]
+    words = {word for said in index for word in said if "\u0e01" > word[0] != "#"}
+    said = [*question.words, *(piece for run in question.runs if len(run) > 4 for piece in groups(run))]
+    out: dict[str, tuple[float, dict[int, int]]] = {}
+    for term in [*said, *(run for run in question.runs if len(run) <= 4)]:
+        having = {number: one.count(term) for number, one in enumerate(index) if term in one}
+        times = 1.0
+        if term not in said:
+            having = {number: 1 for number, one in enumerate(held) if term in one.plain}
+            times = max(1, len(term) - 2)
+        elif not having and term[0] != "#":
+            others = slips(term, [word for word in words if word[0] == term[0]])
+            having = {number: 1 for number, one in enumerate(index) if set(others) & set(one)}
+        count = max(len(held) - len(gone), len(having))
+        rarity = math.log(1 + (count - len(having) + 0.5) / (len(having) + 0.5))
+        out[term] = times * rarity, having
+    return out
+
+
+def scored(held: list[Terms], gone: set[int], question: Terms) -> tuple[dict[int, float], dict[int, float], set[int]]:
+    """BM25 and shares by their formulas, text by text."""
+    told = among(held, gone, question)
+    left = [number for number in range(len(held)) if number not in gone]
+    average = sum(len(held[number].all) for number in left) / max(1, len(left)) or 1.0
+    whole = sum(weight for weight, _ in told.values())
+    spoken = sum(weight for term, (weight, _) in told.items() if term[0] == "#")
+    scores, shares, worded = {}, {}, set()
+    for number in left:
+        rest = 0.9 * (0.6 + 0.4 * len(held[number].all) / average)
+        mine = {term: (weight, having[number]) for term, (weight, having) in told.items() if number in having}
+        if mine:
+            scores[number] = sum(weight * 1.9 * count / (count + rest) for weight, count in mine.values())
+            topics = sum(weight for term, (weight, _) in mine.items() if term[0] == "#")
+            by_all = sum(weight for weight, _ in mine.values()) / whole
+            shares[number] = max(by_all, TOPIC * topics / spoken) if topics else by_all
+            if any(term[0] != "#" for term in mine):
+                worded.add(number)
+    return scores, shares, worded
+
+
+@pytest.mark.parametrize("vast", [4000, 1])
+@settings(deadline=None)
+@given(
+    texts=st.lists(TEXTS, min_size=1, max_size=12),
+    question=TEXTS,
+    gone=st.sets(st.integers(0, 11)),
+    packs=st.booleans(),
+)
+def test_scores_are_those_of_the_formula(
+    vast: int, texts: list[str], question: str, gone: set[int], packs: bool
+) -> None:
+    held, index = [terms(one) for one in texts], Lexical()
+    for one in held:
+        index.add(one)
+    if packs:
+        index = Lexical(index.packed(range(len(held))))
+    gone = {number for number in gone if number < len(held)}
+    for number in gone:
+        index.remove(number)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lexical, "_VAST", vast)
+        fit = index.scores(asked(question))
+    scores, shares, worded = scored(held, gone, asked(question))
+    assert fit.scores == pytest.approx(scores, rel=1e-5)
+    assert fit.shares == pytest.approx(shares, rel=1e-5)
+    assert fit.worded == worded
+
+
+@given(texts=st.lists(TEXTS, min_size=2, max_size=12), kept=st.sets(st.integers(0, 11), min_size=1), question=TEXTS)
+@settings(deadline=None)
+def test_what_is_kept_of_some_scores_like_those_alone(texts: list[str], kept: set[int], question: str) -> None:
+    left = sorted(number for number in kept if number < len(texts))
+    assume(left)
+    index, alone = Lexical(), Lexical()
+    for one in texts:
+        index.add(terms(one))
+    for number in left:
+        alone.add(terms(texts[number]))
+    again, expected = Lexical(index.packed(left)).scores(asked(question)), alone.scores(asked(question))
+    assert again.scores == pytest.approx(expected.scores)
+    assert (again.shares, again.worded) == (pytest.approx(expected.shares), expected.worded)
+
+
+@given(st.text("abl123", min_size=1, max_size=8), st.lists(st.text("abl123", min_size=1, max_size=8), max_size=8))
+def test_a_slip_is_half_of_the_letter_groups(word: str, others: list[str]) -> None:
+    def pieces(one: str) -> set[str]:
+        padded = f" {one} "
+        return {padded[at : at + 3] for at in range(len(padded) - 2)}
+
+    def like(other: str) -> bool:
+        near = len(other) >= 4 and abs(len(other) - len(word)) <= 2
+        mine, theirs = pieces(word), pieces(other)
+        return other.startswith(word) or (near and len(mine & theirs) >= len(mine | theirs) / 2)
+
+    expected = [one for one in others if like(one)] if len(word) >= 4 and not word.isdigit() else []
+    assert slips(word, others) == expected
+
+
+def event(number: int, said: str | None, minute: int) -> MemoryEvent:
+    return MemoryEvent(
+        event_type=EventType.REQUEST,
+        payload={"original_message": said, "nothing": None, "deep": [{"a": 1.5}]},
+        importance_score=number % 11 / 10,
+        timestamp=BEGIN + timedelta(minutes=minute),
+        event_id=f"e{number}",
+    )
+
+
+def unread(known: list[MemoryEvent]) -> list[events.Event]:
+    found = events.read(orjson.dumps([plain(one) for one in known]))
+    assert found is not None
+    return found
+
+
+STEPS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "come": st.lists(st.tuples(st.none() | TEXTS, st.sampled_from((0, 5, 50, 70))), max_size=4),
+            "go": st.integers(0, 2),
+            "cut": st.none() | st.integers(0, 5),  # at a place in the middle: somebody takes one back
+            "late": st.booleans(),
+            "facts": st.lists(st.tuples(st.integers(0, 3), TEXTS, st.sampled_from((0, 50, 200))), max_size=3),
+        }
+    ),
+    min_size=2,
+    max_size=6,
+)
+
+
+@settings(deadline=None)
+@given(steps=STEPS, question=TEXTS)
+def test_what_comes_and_goes_is_found_as_if_all_was_looked_at(steps: list[dict[str, Any]], question: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranking, "_REBUILD", 2.0)  # never: it comes with a change, and one of the two sees more of them
+        followed(steps, question)
+
+
+def followed(steps: list[dict[str, Any]], question: str) -> None:
+    each, anew = Ranking(), Ranking()
+    known: list[events.Event] = []
+    number = minute = 0
+    for step in steps:
+        known = known[step["go"] :]
+        if step["cut"] is not None:
+            known = known[: step["cut"]] + known[step["cut"] + 1 :]
+        for said, gap in step["come"]:
+            number, minute = number + 1, minute + gap
+            known = [*known, *unread([event(number, said, minute - 100 * step["late"])])]
+        facts = [
+            Entry(f"f{at}", "fact", said, said, at=BEGIN + timedelta(minutes=gap)) for at, said, gap in step["facts"]
+        ]
+        each.update(facts, known)
+        anew.update(facts, unread([one.whole() for one in known]))  # others that equal them: so none is passed over
+        assert neighbours(each) == neighbours(anew) == plainly(facts, known)
+        for around in (True, False):
+            hits, expected = (
+                [told(hit) for hit in one.find(question, 30, around=around, now=BEGIN)] for one in (each, anew)
+            )
+            assert hits == expected
+
+
+def told(hit: Hit) -> tuple[str, str, str, float]:
+    return hit.id, hit.kind, hit.text, hit.score
+
+
+def neighbours(of: Ranking) -> dict[str, str]:
+    ids, beside = of._ids, of._beside
+    assert beside.before == {after: before for before, after in beside.after.items()}
+    assert beside.talk.keys() == beside.after.keys() | beside.before.keys()
+    assert all(beside.talk[one] == beside.talk[other] for one, other in beside.after.items())
+    return {ids[one]: ids[other] for one, other in beside.after.items()}
+
+
+def plainly(facts: list[Entry], known: list[events.Event]) -> dict[str, str]:
+    out = {}
+    lasting = {one.id: one for one in facts}
+    for some in (lasting.values(), [one for one in known if one.found_by]):
+        line = sorted((one.at, one.id) for one in some if one.at is not None)
+        for (at, one), (then, other) in pairwise(line):
+            if then - at <= timedelta(hours=1):
+                out[one] = other
+    return out
+
+
+@given(st.integers(0, 10), st.none() | TEXTS | st.integers(0, 9), st.integers(0, 10_000))
+def test_an_unread_event_is_told_as_a_read_one(number: int, said: Any, minute: int) -> None:
+    one = event(number, said, minute)
+    (found,) = unread([one])
+    assert found.plain() == plain(one)
+    assert found.whole() == one

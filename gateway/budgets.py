@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -215,7 +215,10 @@ class Budgeted:
         self._model = model
         self._budgets = budgets
 
-    async def complete(self, request: ChatRequest) -> Completion:
+    def complete(self, request: ChatRequest) -> Coroutine[Any, Any, Completion]:
+        return self._whole(request) if self._budgets.limits(request.access) else self._model.complete(request)
+
+    async def _whole(self, request: ChatRequest) -> Completion:
         hold = await self._budgets.reserve(request)
         if hold is None:
             return await self._model.complete(request)
@@ -253,7 +256,7 @@ def _limits(llm: LLM) -> tuple[float | None, ...]:
 
 
 def _limited(llm: LLM) -> bool:
-    return any(limit is not None for limit in _limits(llm))
+    return not (llm.daily_budget_usd is llm.monthly_budget_usd is llm.daily_tokens is llm.monthly_tokens is None)
 
 
 def _whole(llm: LLM) -> tuple[float | None, ...]:

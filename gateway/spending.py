@@ -52,7 +52,7 @@ class Spending:
     def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC), prices: Prices | None = None) -> None:
         self._clock = clock
         self._prices = prices or Prices()
-        self._counts: dict[str, Counter[Field]] = {}  # by tenant and month: one key of Redis
+        self._counts: dict[tuple[str, int, int], Counter[Field]] = {}  # by tenant, year and month: one key of Redis
         self.also: Callable[[str, int, int], None] | None = None  # hears of tokens and billionths of a dollar
 
     def used(self, access: Access, model: str, usage: Usage) -> None:
@@ -75,7 +75,8 @@ class Spending:
     def into(self, pipe: Any) -> Callable[[], None]:
         """Adds the writing to a pipeline; call what comes back if that fails, and nothing is lost."""
         taken, self._counts = self._counts, {}
-        for key, counts in taken.items():
+        for (tenant, year, month), counts in taken.items():
+            key = _key(tenant, year, month)
             counting.add(pipe, key, KEPT_FOR, ((f"{what}:{of}", n) for (what, of), n in counts.items() if n))
 
         def back() -> None:
@@ -85,7 +86,11 @@ class Spending:
         return back
 
     def _of(self, tenant: str) -> Counter[Field]:
-        return self._counts.setdefault(_key(tenant, self._clock()), Counter())
+        now = self._clock().astimezone(UTC)
+        of = tenant, now.year, now.month
+        if (counts := self._counts.get(of)) is None:
+            counts = self._counts[of] = Counter()
+        return counts
 
 
 async def months(
@@ -94,8 +99,9 @@ async def months(
     """This month of each tenant, in one round trip; nothing where Redis can't tell."""
     ids = list(tenants)
     pipe: Any = client.pipeline(transaction=False)
+    now = clock().astimezone(UTC)
     for tenant in ids:
-        pipe.hgetall(_key(tenant, clock()))
+        pipe.hgetall(_key(tenant, now.year, now.month))
     try:
         found = await pipe.execute() if ids else []
     except (RedisError, OSError) as error:
@@ -119,5 +125,5 @@ def _month(said: dict[bytes, bytes]) -> Month:
     )
 
 
-def _key(tenant: str, now: datetime) -> str:
-    return keys.shared("spent", tenant, now.astimezone(UTC).strftime("%Y-%m"))
+def _key(tenant: str, year: int, month: int) -> str:
+    return keys.shared("spent", tenant, f"{year}-{month:02}")

@@ -180,29 +180,38 @@ async def converse(
     if toolbox is None or rounds <= 0:
         return await _asked(model, request, watch), actions
     deadline = time.monotonic() + request.access.timeout
+    asked = replace(request, tools=toolbox.specifications)
+    try:
+        completion = await _asked(model, asked, watch)
+    except LLMRejected:
+        return await _asked(model, request, watch), actions  # a model without tools
+    if not completion.tool_calls:
+        return completion, actions
     scratch = scratch if scratch is not None else Scratch()
-    used: list[Usage] = []
+    used = [completion.usage]
     with scratch.plan() as plan:
-        for left in range(rounds, -1, -1):
-            seconds = deadline - time.monotonic()
-            if seconds <= 0:
-                raise LLMUnavailable("no answer from the language model in time")
-            asked = replace(request, tools=toolbox.specifications, tool_choice=None if left else "none")
-            if used:
-                access = replace(request.access, timeout=seconds)
-                asked = replace(asked, messages=[*request.messages, *scratch.get(plan)], access=access)
-            try:
-                completion = await _asked(model, asked, watch)
-            except LLMRejected:
-                if actions:
-                    raise
-                return await _asked(model, request, watch), actions  # a model without tools
-            used.append(completion.usage)
-            if not completion.tool_calls:
-                return (replace(completion, usage=_sum(used)) if len(used) > 1 else completion), actions
+        for left in range(rounds - 1, -2, -1):
             if watch is not None and completion.text:
                 watch.grew("")  # that was no part of the answer
             scratch.add(plan, await _step(toolbox, completion, actions))
+            if left < 0:
+                break
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
+                raise LLMUnavailable("no answer from the language model in time")
+            completion = await _asked(
+                model,
+                replace(
+                    asked,
+                    messages=[*request.messages, *scratch.get(plan)],
+                    access=replace(request.access, timeout=seconds),
+                    tool_choice=None if left else "none",
+                ),
+                watch,
+            )
+            used.append(completion.usage)
+            if not completion.tool_calls:
+                return replace(completion, usage=_sum(used)), actions
     if completion.text.strip():
         return replace(completion, usage=_sum(used)), actions
     raise LLMBadAnswer("the language model called tools without end")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from functools import cache
+from types import TracebackType
 from typing import Any, TypeVar
 
 import tenacity
@@ -81,45 +81,57 @@ class Attempts:
         )
         return await retrying(further, access, body)
 
-    @asynccontextmanager
-    async def watched(self, access: Access, *, under_way: bool = False) -> AsyncIterator[None]:
+    def watched(self, access: Access, *, under_way: bool = False) -> AbstractContextManager[None]:
         """Whatever the HTTP client raises leaves as LLMError, and the breaker hears how it went. What is `under_way` (a
         stream) goes on whatever the breaker says by now."""
         breaker = self.breaker(access)
         if not under_way and (left := breaker.refused_for()) is not None:
             raise _Open(f"the language model is left alone for now: {breaker.reason}", left)
-        try:
-            try:
-                yield
-            except _http_errors() as error:
-                raise from_http(error) from None
-        except LLMUnavailable as error:
-            # A long Retry-After is the endpoint's own wish to be left alone.
-            pause = error.retry_after if error.retry_after and error.retry_after > _LONG else None
-            breaker.failed(str(error), at_once_for=pause)
-            raise
-        except LLMUnauthorized as error:
-            breaker.failed(str(error), at_once_for=_KEY_PAUSE)
-            raise
-        except LLMOutOfCredit as error:
-            breaker.failed(str(error), at_once_for=_CREDIT_PAUSE)
-            raise
-        except LLMError:
-            breaker.succeeded()  # it answered: it is there
-            raise
-        except BaseException:
-            breaker.gave_up()
-            raise
-        else:
-            breaker.succeeded()
+        return _Watched(breaker)
 
     def breaker(self, access: Access) -> Breaker:
         if not access.api_key:
             raise LLMNotConfigured("no API key is set")
-        name = (access.base_url, hashlib.sha256(access.api_key.encode()).hexdigest())
-        if name not in self._breakers:
-            self._breakers[name] = Breaker(self._clock, threshold=self._threshold, pause=self._pause)
-        return self._breakers[name]
+        name = access.base_url, access.api_key
+        if (found := self._breakers.get(name)) is None:
+            found = self._breakers[name] = Breaker(self._clock, threshold=self._threshold, pause=self._pause)
+        return found
+
+
+class _Watched(AbstractContextManager[None]):
+    __slots__ = ("_breaker",)
+
+    def __init__(self, breaker: Breaker) -> None:
+        self._breaker = breaker
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._breaker.succeeded()
+            return
+        told = from_http(error) if isinstance(error, _http_errors()) else error
+        self._hears(told)
+        if told is not error:
+            raise told from None
+
+    def _hears(self, error: BaseException) -> None:
+        match error:
+            case LLMUnavailable():
+                # A long Retry-After is the endpoint's own wish to be left alone.
+                pause = error.retry_after if error.retry_after and error.retry_after > _LONG else None
+                self._breaker.failed(str(error), at_once_for=pause)
+            case LLMUnauthorized():
+                self._breaker.failed(str(error), at_once_for=_KEY_PAUSE)
+            case LLMOutOfCredit():
+                self._breaker.failed(str(error), at_once_for=_CREDIT_PAUSE)
+            case LLMError():
+                self._breaker.succeeded()  # it answered: it is there
+            case _:
+                self._breaker.gave_up()
 
 
 @cache

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import replace
+from typing import Any
 
 from processors.llm import (
     ChatModel,
@@ -39,9 +40,10 @@ class WithFallbacks:
         self._model = model
         self._clock = clock
 
-    async def complete(self, request: ChatRequest) -> Completion:
-        if not request.access.fallback_models:
-            return await self._model.complete(request)
+    def complete(self, request: ChatRequest) -> Coroutine[Any, Any, Completion]:
+        return self._completed(request) if request.access.fallback_models else self._model.complete(request)
+
+    async def _completed(self, request: ChatRequest) -> Completion:
         failed: LLMError | None = None
         for one, share in self._in_order(request):
             try:

@@ -116,11 +116,9 @@ class OpenRouter:
             yield piece
             while not isinstance(piece, Completion):
                 try:
-                    async with (
-                        asyncio.timeout(max(0.0, deadline - self._clock())),
-                        self._attempts.watched(request.access, under_way=True),
-                    ):
-                        piece = await anext(pieces)
+                    async with asyncio.timeout(max(0.0, deadline - self._clock())):
+                        with self._attempts.watched(request.access, under_way=True):
+                            piece = await anext(pieces)
                 except TimeoutError:
                     breaker.failed("timeout")
                     raise LLMUnavailable("the language model's answer stopped coming") from None
@@ -175,7 +173,7 @@ class OpenRouter:
             return replace(completion, data=data)
 
     async def _once(self, access: Access, body: dict[str, Any]) -> Completion:
-        async with self._attempts.watched(access):
+        with self._attempts.watched(access):
             return self._completion(access, _read(await self._post(access, body)))
 
     def _completion(self, access: Access, answer: Any) -> Completion:
@@ -220,7 +218,7 @@ class OpenRouter:
         return pieces, await anext(pieces)
 
     async def _open(self, access: Access, body: dict[str, Any]) -> tuple[_Pieces, str | Completion]:
-        async with self._attempts.watched(access):
+        with self._attempts.watched(access):
             pieces = self._pieces(access, body)
             try:
                 return pieces, await anext(pieces)

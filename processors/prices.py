@@ -19,6 +19,7 @@ from processors.llm import Usage
 log = logging.getLogger(__name__)
 
 LOOK_EVERY = 5.0  # seconds between looks at the file
+_FOUND = 1000  # names of models whose price is kept at hand
 _MILLION = 1_000_000
 _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4})$")
 
@@ -52,14 +53,17 @@ class Prices:
         self._looked: float | None = None
         self._stamp: tuple[int, int] | None = None
         self._added: Mapping[str, Price] = {}
+        self._found: dict[str, Price | None] = {}  # by a model's name
 
     def of(self, model: str) -> Price | None:
         """By the model's whole name, else without its maker, its date, or what follows a colon."""
         self._look()
-        for name in _names(model):
-            if found := self._added.get(name) or _built_in().get(name):
-                return found
-        return None
+        if model not in self._found:
+            if len(self._found) >= _FOUND:
+                self._found.clear()
+            prices = (self._added.get(name) or _built_in().get(name) for name in _names(model))
+            self._found[model] = next(filter(None, prices), None)
+        return self._found[model]
 
     def cost(self, model: str, usage: Usage) -> float | None:
         """US dollars; None: neither the endpoint nor the list tells."""
@@ -77,10 +81,11 @@ class Prices:
             found = self._own.stat()
             stamp = found.st_mtime_ns, found.st_size
             if stamp != self._stamp:
-                self._stamp = stamp
+                self._stamp, self._found = stamp, {}
                 self._added = read(self._own.read_text(encoding="utf-8-sig"))
         except FileNotFoundError:
-            self._stamp, self._added = None, {}
+            if self._stamp is not None:
+                self._stamp, self._added, self._found = None, {}, {}
         except (OSError, ValueError) as error:
             log.error("%s is left aside: %s", self._own, error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, cast
@@ -23,10 +23,11 @@ class Shielded:
         self._model = model
         self._withheld = withheld
 
-    async def complete(self, request: ChatRequest) -> Completion:
+    def complete(self, request: ChatRequest) -> Coroutine[Any, Any, Completion]:
         names = self._names(request)
-        if names is None:
-            return await self._model.complete(request)
+        return self._model.complete(request) if names is None else self._named(names, request)
+
+    async def _named(self, names: Withheld, request: ChatRequest) -> Completion:
         return _whole(names, await self._model.complete(_told(names, request)))
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:

@@ -92,7 +92,7 @@ class Streamed:
 
 def text_of(message: Any) -> str:
     """The text of a message or of a piece of one."""
-    content = message.get("content") if isinstance(message, Mapping) else None
+    content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, list):  # some providers answer in parts
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, Mapping))
     return content if isinstance(content, str) else ""

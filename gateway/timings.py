@@ -7,12 +7,12 @@ kinds of outcome.
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 from prometheus_client import CollectorRegistry
@@ -33,6 +33,8 @@ from processors.llm import ChatModel, ChatRequest, Completion, LLMError
 
 if TYPE_CHECKING:
     from memory.memory_manager import MemoryManager
+
+T = TypeVar("T")
 
 KEY = keys.shared("timings")
 KEPT_FOR = 40 * 86_400  # seconds after the last heartbeat
@@ -58,11 +60,27 @@ LONGTERM = (
 TRANSCRIPTS = ("append", "tail", "everything", "find")
 
 
+class _Series:
+    """What one call took, since it was written last."""
+
+    __slots__ = ("counts", "labels", "name", "steps", "sum")
+
+    def __init__(self, name: str, labels: tuple[str, ...]) -> None:
+        self.name, self.labels, self.steps = name, labels, _steps(name)
+        self.counts = [0] * (len(self.steps) + 1)
+        self.sum = 0.0
+
+    def took(self, seconds: float) -> None:
+        self.counts[bisect_left(self.steps, seconds)] += 1
+        self.sum += seconds
+
+
 class Timings:
     """A process's, counted and where somebody wants to look, traced."""
 
     def __init__(self, spans: Spans = NO_SPANS) -> None:
         self._spans = spans
+        self._series: list[_Series] = []  # of the calls that are made many times a turn
         self._counts: Counter[tuple[str, tuple[str, ...], int]] = Counter()
         self._sums: defaultdict[tuple[str, tuple[str, ...]], float] = defaultdict(float)
 
@@ -74,6 +92,11 @@ class Timings:
         """Adds what was counted to a pipeline; what comes back counts it again, where that could not be sent."""
         counts, self._counts = self._counts, Counter()
         sums, self._sums = self._sums, defaultdict(float)
+        for one in self._series:
+            if any(one.counts):
+                counts.update({(one.name, one.labels, step): n for step, n in enumerate(one.counts) if n})
+                sums[one.name, one.labels] += one.sum
+                one.counts, one.sum = [0] * len(one.counts), 0.0
         counting.add(
             pipe,
             KEY,
@@ -97,7 +120,7 @@ class Timings:
         async def timed(claim: Claim) -> None:
             first = claim.messages[0]
             self.took("waited_seconds", claim.waited, first.tenant)
-            began, result = time.monotonic(), "failed"
+            began, result = monotonic(), "failed"
             told = {"tries": claim.attempts, "messages": len(claim.messages), "waited": claim.waited}
             begun = [message.trace for message in claim.messages]
             try:
@@ -106,7 +129,7 @@ class Timings:
                 result = "done"
             finally:
                 tries = "first" if claim.attempts == 1 else "again"
-                self.took("turn_seconds", time.monotonic() - began, first.tenant, first.channel, result, tries)
+                self.took("turn_seconds", monotonic() - began, first.tenant, first.channel, result, tries)
 
         return timed
 
@@ -129,17 +152,34 @@ class Timings:
             setattr(of, name, self._timed_call(store, prefix + name, getattr(of, name)))
 
     def _timed_call(self, store: str, operation: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+        call = self._traced(f"{store} {operation}", call)
+        ok = self._fixed("store_seconds", store, operation, "ok")
+        failed = self._fixed("store_seconds", store, operation, "failed")
+
         async def timed(*given: Any, **named: Any) -> Any:
-            began, result = time.monotonic(), "failed"
+            began, result = monotonic(), failed
             try:
-                with self.part(f"{store} {operation}"):
-                    found = await call(*given, **named)
-                result = "ok"
+                found = await call(*given, **named)
+                result = ok
                 return found
             finally:
-                self.took("store_seconds", time.monotonic() - began, store, operation, result)
+                result.took(monotonic() - began)
 
         return timed
+
+    def _fixed(self, name: str, *labels: str) -> _Series:
+        self._series.append(made := _Series(name, labels))
+        return made
+
+    def _traced(self, name: str, call: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+        if self._spans is NO_SPANS:
+            return call
+
+        async def traced(*given: Any, **named: Any) -> T:
+            with self.part(name):
+                return await call(*given, **named)
+
+        return traced
 
     def part(self, name: str) -> AbstractContextManager[None]:
         return self._spans.part(name)
@@ -149,22 +189,22 @@ class _TimedModel:
     def __init__(self, model: ChatModel, timings: Timings) -> None:
         self._model = model
         self._timings = timings
+        self._complete = timings._traced("model", model.complete)
 
     async def complete(self, request: ChatRequest) -> Completion:
-        began, result = time.monotonic(), "broken off"
+        began, result = monotonic(), "broken off"
         try:
-            with self._timings.part("model"):
-                completion = await self._model.complete(request)
+            completion = await self._complete(request)
             result = "ok"
             return completion
         except LLMError as error:
             result = type(error).__name__
             raise
         finally:
-            self._timings.took("llm_seconds", time.monotonic() - began, result)
+            self._timings.took("llm_seconds", monotonic() - began, result)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
-        began, result = time.monotonic(), "broken off"
+        began, result = monotonic(), "broken off"
         try:
             with self._timings.part("model"):
                 async for piece in self._model.stream(request):
@@ -175,25 +215,24 @@ class _TimedModel:
             result = type(error).__name__
             raise
         finally:
-            self._timings.took("llm_seconds", time.monotonic() - began, result)
+            self._timings.took("llm_seconds", monotonic() - began, result)
 
 
 def _timed(sender: Sender, timings: Timings) -> Sender:
     """The same sender, whose calls are timed."""
-    send = sender.send
+    send = timings._traced(f"send {sender.platform}", sender.send)
 
     async def timed(tenant: Tenant, target: Target, call: Call) -> Sent:
-        began, result = time.monotonic(), "broken off"
+        began, result = monotonic(), "broken off"
         try:
-            with timings.part(f"send {sender.platform}"):
-                sent = await send(tenant, target, call)
+            sent = await send(tenant, target, call)
             result = "ok"
             return sent
         except GatewayFault as error:
             result = type(error).__name__
             raise
         finally:
-            timings.took("send_seconds", time.monotonic() - began, sender.platform, result)
+            timings.took("send_seconds", monotonic() - began, sender.platform, result)
 
     sender.send = timed  # type: ignore[method-assign]
     return sender

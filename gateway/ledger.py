@@ -22,6 +22,7 @@ from memory import keys
 log = logging.getLogger(__name__)
 
 KEPT_FOR = 100 * 86_400  # seconds
+_Place = tuple[str, str, int, int]  # tenant, channel, and the shop's year and month: one key of Redis
 NEARLY = 0.8  # of the quota: time to tell somebody
 
 
@@ -53,35 +54,36 @@ class Ledger:
         self._redis = client
         self._recipients = recipients
         self._clock = clock
-        self._free: Counter[str] = Counter()  # by key, not written yet
+        self._free: Counter[_Place] = Counter()  # not written yet
 
     async def sent(self, tenant: Tenant, target: Target, call: Call) -> None:
         """A call that the platform took."""
         if target.platform != "line" or call.method not in ("reply", "push"):
             return
-        key = self._key(tenant, target.channel)
+        place = self._place(tenant, target.channel)
         if call.method == "reply":
-            self._free[key] += 1
+            self._free[place] += 1
             return
         count = await self._recipients(tenant, target) if self._recipients else 1
-        await self._write(key, lambda pipe, key: pipe.hincrby(key, "paid", count))
+        await self._write(_key(place), lambda pipe, key: pipe.hincrby(key, "paid", count))
 
     def into(self, pipe: Any) -> Callable[[], None]:
         """Adds what was counted to a pipeline; what comes back counts it again, where that could not be sent."""
         counts, self._free = self._free, Counter()
-        for key, count in counts.items():
+        for place, count in counts.items():
+            key = _key(place)
             pipe.hincrby(key, "free", count).expire(key, KEPT_FOR)
         return lambda: self._free.update(counts)
 
     async def note_quota(self, tenant: Tenant, channel: str, limit: int | None, used: int) -> None:
         """What LINE says of the month."""
         mapping = {"used": used, "limit": -1 if limit is None else limit}
-        await self._write(self._key(tenant, channel), lambda pipe, key: pipe.hset(key, mapping=mapping))
+        await self._write(_key(self._place(tenant, channel)), lambda pipe, key: pipe.hset(key, mapping=mapping))
 
     async def of(self, tenant: Tenant, channel: str) -> Month:
         """This month; nothing counted where Redis can't tell."""
         try:
-            found: Any = await self._redis.hgetall(self._key(tenant, channel))
+            found: Any = await self._redis.hgetall(_key(self._place(tenant, channel)))
         except (RedisError, OSError):
             return Month()
         said = {name.decode(): int(value) for name, value in found.items()}
@@ -97,9 +99,9 @@ class Ledger:
             if channel.platform == "line"
         }
 
-    def _key(self, tenant: Tenant, channel: str) -> str:
-        month = self._clock().astimezone(ZoneInfo(tenant.timezone)).strftime("%Y-%m")
-        return keys.shared("ledger", tenant.id, channel, month)
+    def _place(self, tenant: Tenant, channel: str) -> _Place:
+        now = self._clock().astimezone(ZoneInfo(tenant.timezone))
+        return tenant.id, channel, now.year, now.month
 
     async def _write(self, key: str, write: Callable[[Any, str], Any]) -> None:
         pipe: Any = self._redis.pipeline(transaction=True)
@@ -109,3 +111,8 @@ class Ledger:
             await pipe.execute()
         except (RedisError, OSError) as error:
             log.debug("not in the ledger: %s", type(error).__name__)
+
+
+def _key(place: _Place) -> str:
+    tenant, channel, year, month = place
+    return keys.shared("ledger", tenant, channel, f"{year}-{month:02}")

@@ -7,6 +7,7 @@ and LINE's 2000 a second for a channel, each a little below.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gateway.messages import Target
 from memory import keys
@@ -24,18 +25,22 @@ class Limit:
 def limits_for(target: Target) -> tuple[Limit, ...]:
     """The whole channel's limit first, then the chat's."""
     if target.platform == "telegram":
-        bot = Limit(_key(target), 40, 5)
-        where = _key(target, target.chat_id)
+        where = _key(target.tenant, target.channel, target.chat_id)
         chat = Limit(where, 3200, 2) if target.group else Limit(where, 1000, 3)
-        return bot, chat
-    if target.platform == "line":
-        return (Limit(_key(target), 0.55, 100),)
-    return ()
+        return *_of_channel("telegram", target.tenant, target.channel), chat
+    return _of_channel(target.platform, target.tenant, target.channel)
 
 
-def _key(target: Target, *chat: str) -> str:
+@lru_cache(maxsize=2000)
+def _of_channel(platform: str, tenant: str, channel: str) -> tuple[Limit, ...]:
+    if platform == "telegram":
+        return (Limit(_key(tenant, channel), 40, 5),)
+    return (Limit(_key(tenant, channel), 0.55, 100),) if platform == "line" else ()
+
+
+def _key(tenant: str, channel: str, *chat: str) -> str:
     """All of a channel's in one slot of a cluster: they are asked together."""
-    return keys.beside(f"{target.tenant}:{keys.escape(target.channel)}", "pace", *chat)
+    return keys.beside(f"{tenant}:{keys.escape(channel)}", "pace", *chat)
 
 
 def limits_beside(target: Target) -> tuple[Limit, ...]:

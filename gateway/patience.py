@@ -137,10 +137,12 @@ class Patience:
     ) -> Answer:
         """The answer. While it is sought, tokens that grow old are spent on a word that it takes longer. Raises
         ClaimLost."""
+        holder = self._holders.get(outbox.target.platform)
+        if holder is None:
+            return await answer(moment)
         thinking = asyncio.create_task(answer(moment))
         try:
-            holder = self._holders.get(outbox.target.platform)
-            while holder is not None and not thinking.done():
+            while not thinking.done():
                 await asyncio.wait({thinking}, timeout=self._until_old(claim, outbox))
                 if not thinking.done():
                     await self._hold(claim, moment, outbox, holder)
@@ -160,10 +162,13 @@ class Patience:
         target = target_of(moment.last)
         if target.platform in self._holders:
             fresh = [one for one in self._tokens(moment.messages, outbox) if self._age(one) <= self._times.fresh]
-            token = fresh[-1].reply_token if fresh else None
-            at = fresh[-1].received_at if fresh else _heard(moment)
-            target = msgspec.structs.replace(target, reply_token=token, token_received_at=at)
-        packed = self._courier.pack(moment.tenant, target, msgspec.structs.replace(answer, before=before))
+            if not fresh or fresh[-1] is not moment.last:
+                token = fresh[-1].reply_token if fresh else None
+                at = fresh[-1].received_at if fresh else _heard(moment)
+                target = msgspec.structs.replace(target, reply_token=token, token_received_at=at)
+        if before != answer.before:
+            answer = msgspec.structs.replace(answer, before=before)
+        packed = self._courier.pack(moment.tenant, target, answer)
         packed.noticed, packed.spent = outbox.noticed, outbox.spent
         return packed
 

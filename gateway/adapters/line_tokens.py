@@ -37,7 +37,7 @@ class LineTokens:
     async def of(self, channel: LineChannel) -> str:
         """Raises ChannelBroken when LINE refuses id and secret; SendRetry when it does not answer."""
         own = channel.channel_access_token
-        if own is not None and _digest(own.get_secret_value()) not in self._refused:
+        if own is not None and not (self._refused and _digest(own.get_secret_value()) in self._refused):
             return own.get_secret_value()
         if channel.channel_id is None:
             assert own is not None

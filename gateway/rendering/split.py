@@ -49,6 +49,9 @@ def split(
     A part is also ended before its spans exceed `max_spans` or their `cost` `max_cost`, unless they all begin where
     the part does. Space around the cuts is dropped, nothing else.
     """
+    text = rich.text
+    if not rich.spans and not rich.pictures and text == text.strip() and utf16_len(text) <= limit:  # as nearly always
+        return [rich] if visible(text) else []
     return _Splitter(rich, limit, max_spans, max_cost, cost).parts()
 
 

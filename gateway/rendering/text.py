@@ -22,7 +22,7 @@ def utf16_len(text: str) -> int:
 
 def scrub(text: str) -> str:
     """Line ends as `\\n`, no control characters but newline and tab, U+FFFD for what is no character."""
-    if text.isprintable():
+    if text.replace("\n", "").isprintable():
         return text
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")

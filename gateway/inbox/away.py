@@ -44,6 +44,10 @@ Take = Callable[[Entry], Awaitable[None]]
 CatchUp = Callable[[ConversationRef], Awaitable[None]]
 
 
+class _Spooled(Exception):
+    """The spool holds something: each has to look whether it is of its conversations."""
+
+
 class SafeInbox:
     """The inbox as the webhooks see it. `take` answers a message from here; `catch_up` brings a conversation's session
     up to what was said meanwhile."""
@@ -59,8 +63,7 @@ class SafeInbox:
         self._puts = LastPuts(spool.folder / "recent")
         self._contact_at = -CONTACT_EVERY
         self._crowded = False
-        self._putting = Together(self._through)
-        self._coming: list[tuple[Messages, Told]] = []
+        self._putting = Together(self._at_once)
         self._tasks: set[asyncio.Task[list[bool]]] = set()
         self.away = False
 
@@ -69,7 +72,7 @@ class SafeInbox:
         doubtful = False
         if not self.away and not self._spool.holds(messages):
             try:
-                return list(await self._putting(messages))
+                return await self._through(messages)
             except InboxUnavailable as error:
                 doubtful = error.ambiguous
         return await self._keep_here(messages, doubtful)
@@ -79,23 +82,19 @@ class SafeInbox:
         the event loop goes together. False: the inbox is away, and nothing was begun."""
         if self.away:
             return False
-        if not self._coming:
-            asyncio.get_running_loop().call_soon(self._let_in)
-        self._coming.append((messages, told))
+        self._putting.soon(messages, partial(self._went, messages, told))
         return True
 
-    def _let_in(self) -> None:
-        coming, self._coming = self._coming, []
-        spooled = self._spool.count() > 0  # one look for all of them
-        for messages, told in coming:
-            if spooled:
-                self._apart(self.put(messages), told)
-            else:
-                self._putting.soon(messages, partial(self._went, messages, told))
+    async def _at_once(self, messages: Messages) -> list[bool]:
+        if not self._spool.is_empty():  # one look for all of them
+            raise _Spooled
+        return await self._through(messages)
 
     def _went(self, messages: Messages, told: Told, outcome: Sequence[bool] | BaseException) -> None:
         if isinstance(outcome, InboxUnavailable):
             self._apart(self._keep_here(messages, outcome.ambiguous), told)
+        elif isinstance(outcome, _Spooled):
+            self._apart(self.put(messages), told)
         else:
             told(outcome)
 
@@ -164,6 +163,7 @@ class SafeInbox:
                 await asyncio.wait_for(stop.wait(), PROBE_EVERY)
             except TimeoutError:
                 continue
+        await self._putting.close()
 
     async def spooled(self) -> int:
         return await asyncio.to_thread(self._spool.count)

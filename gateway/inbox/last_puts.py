@@ -8,7 +8,6 @@ import hashlib
 import logging
 import mmap
 import os
-import struct
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 _SLOTS = 1 << 16
-_CELL = struct.Struct("<d")
+_CELL = 8  # bytes: a float
 
 
 class LastPuts:
@@ -24,40 +23,34 @@ class LastPuts:
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._table: mmap.mmap | bytearray = _mapped(path)
+        self._at = memoryview(_mapped(path)).cast("d")  # of the inbox itself, then of conversations
 
     def note(self, conversations: Sequence[str]) -> list[float]:
         """Something of each is about to be put; what stood here before."""
         now, slots = self._clock(), [_slot(name) for name in conversations]
-        before = [self._read(slot) for slot in slots]
+        before = [self._at[slot] for slot in slots]
         for slot in slots:
-            self._write(slot, now)
+            self._at[slot] = now
         return before
 
     def take_back(self, conversations: Sequence[str], before: Sequence[float]) -> None:
         """Nothing was put after all."""
         for name, value in zip(reversed(conversations), reversed(before), strict=True):
-            self._write(_slot(name), value)
+            self._at[_slot(name)] = value
 
     def note_contact(self) -> None:
         """The inbox answered just now."""
-        self._write(0, self._clock())
+        self._at[0] = self._clock()
 
     def forget_contact(self) -> None:
         """From now on, whatever was ever put counts as recent."""
-        self._write(0, 0.0)
+        self._at[0] = 0.0
 
     def recent(self, conversation: str, seconds: float) -> bool:
         """Whether something was put less than `seconds` before the inbox was last heard of: it may wait there still,
         however long the inbox has been away since."""
-        put_at = self._read(_slot(conversation))
-        return put_at > 0 and self._read(0) - put_at < seconds
-
-    def _write(self, slot: int, value: float) -> None:
-        _CELL.pack_into(self._table, slot * _CELL.size, value)
-
-    def _read(self, slot: int) -> float:
-        return float(_CELL.unpack_from(self._table, slot * _CELL.size)[0])
+        put_at = self._at[_slot(conversation)]
+        return put_at > 0 and self._at[0] - put_at < seconds
 
 
 def _slot(conversation: str) -> int:
@@ -66,7 +59,7 @@ def _slot(conversation: str) -> int:
 
 
 def _mapped(path: Path) -> mmap.mmap | bytearray:
-    size = _SLOTS * _CELL.size
+    size = _SLOTS * _CELL
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -34,7 +34,6 @@ from gateway.inbox.base import (
     name_of,
 )
 from gateway.inbox.listening import Listening
-from gateway.inbox.together import Together
 from gateway.messages import InboundMessage, decode, encode
 from gateway.pacing import Limit
 from memory.redis_client import run_copied, tls_trouble
@@ -91,16 +90,12 @@ class RedisInbox:
         self._unanswered: str | None = None  # request id of a claim whose answer was lost
         self._short = False  # the last claim found less than it asked for
         self._ear = Listening(client, f"{INDEX}:wake", self._wake_another)
-        self._putting = Together(self._put)
 
     @staticmethod
     def _sources() -> dict[str, str]:
         return {name: source(name) for name in SCRIPTS}
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
-        return list(await self._putting(messages))
-
-    async def _put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
         arguments: list[Any] = [INDEX, SEEN_FOR, ALIAS_FOR]
         for message, policy in messages:
             arguments += [name_of(message), *arriving(message, policy)]
@@ -230,7 +225,6 @@ class RedisInbox:
 
     async def close(self) -> None:
         await self._ear.close()
-        await self._putting.close()
         await self._redis.aclose()
 
     async def _keep(self, name: str, key: str, arguments: list[Any]) -> Any:

@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 OLD_DRAFT = 3600.0  # seconds
 BROKEN = ".broken"  # what a file that can't be read ends with
 BROKEN_FOR = 30 * 86_400.0  # seconds for which it is kept for an operator to look at
+RACY = 2.0  # seconds: a folder that changed this shortly ago may change again within the same tick of its clock
 MOST = 20_000  # files: beyond that the platforms are asked to wait
 
 
@@ -116,6 +117,8 @@ class Spool:
         self.folder = folder
         self._vault = vault
         self._most = most
+        self._place = str(folder)
+        self._empty_at = -1  # when the folder last changed before it was seen empty
 
     def add(self, messages: Sequence[tuple[InboundMessage, Policy]], *, doubtful: bool = False) -> list[Entry | None]:
         """Keeps all of them, synced, each held by this process; None for one that is here already.
@@ -142,6 +145,20 @@ class Spool:
             return sum(1 for name in os.listdir(self.folder) if name.endswith((".json", ".done")))
         except FileNotFoundError:
             return 0
+
+    def is_empty(self) -> bool:
+        """As `count` would say, by one look where it was empty and has not changed since."""
+        try:
+            changed = os.stat(self._place).st_mtime_ns
+        except FileNotFoundError:
+            return True
+        if changed == self._empty_at:
+            return True
+        if self.count():
+            return False
+        if time.time() - changed / 1e9 > RACY:
+            self._empty_at = changed
+        return True
 
     def holds(self, messages: Iterable[tuple[InboundMessage, Policy]]) -> bool:
         """Whether there is anything of their conversations, answered or not."""

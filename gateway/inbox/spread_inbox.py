@@ -116,7 +116,7 @@ class SpreadInbox(RedisInbox):
 
     # -- putting -------------------------------------------------------------------------------------------------------
 
-    async def _put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
+    async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
         await self._learn()
         kept: list[bool] = [False] * len(messages)
         by_name: defaultdict[str, list[int]] = defaultdict(list)

@@ -19,60 +19,58 @@ class Together(Generic[T, R]):
 
     def __init__(self, call: Callable[[Sequence[T]], Coroutine[Any, Any, Sequence[R]]]) -> None:
         self._call = call
-        self._busy = False
         self._waiting: list[tuple[Sequence[T], Callable[[Sequence[R] | BaseException], object]]] = []
-        self._rest: asyncio.Task[Sequence[R]] | None = None
+        self._going: asyncio.Task[None] | None = None
 
     async def __call__(self, items: Sequence[T]) -> Sequence[R]:
         """The results for `items`, or what `call` raised. A caller who is cancelled leaves the others alone; the call
         for its items may be made all the same."""
-        if self._busy:
-            result: asyncio.Future[Sequence[R]] = asyncio.get_running_loop().create_future()
-            self._waiting.append((items, partial(_into, result)))
-            return await result
-        self._busy = True
-        try:
-            return await self._call(items)
-        finally:
-            self._next()
+        result: asyncio.Future[Sequence[R]] = asyncio.get_running_loop().create_future()
+        self.soon(items, partial(_into, result))
+        return await result
 
     def soon(self, items: Sequence[T], told: Callable[[Sequence[R] | BaseException], object]) -> None:
         """For a caller who does not wait: `told` gets the results, or what `call` raised."""
         self._waiting.append((items, told))
-        if not self._busy:
-            self._busy = True
-            asyncio.get_running_loop().call_soon(self._next)  # what comes in this turn of the loop goes along
+        if self._going is None:
+            self._going = asyncio.create_task(self._go_on())  # begins later: what comes in this turn of the loop joins
+
+    async def _go_on(self) -> None:
+        try:
+            while self._waiting:
+                batch = self._next()
+                items = batch[0][0] if len(batch) == 1 else [item for items, _ in batch for item in items]
+                try:
+                    outcome: Sequence[R] | BaseException = await self._call(items)
+                except BaseException as error:  # noqa: BLE001 - whatever it is, it is theirs who asked
+                    outcome = error
+                _tell(batch, outcome)
+        finally:
+            self._going = None
 
     async def close(self) -> None:
-        """Waits for the calls that are under way."""
-        await asyncio.sleep(0)  # what was asked for soon is under way then
-        while self._rest is not None and not self._rest.done():
-            await asyncio.wait({self._rest})
+        """Waits for the calls that were asked for."""
+        if self._going is not None:
+            await asyncio.wait({self._going})
 
-    def _next(self) -> None:
-        self._busy = bool(self._waiting)
-        if not self._busy:
-            return
-        batch = [self._waiting.pop(0)]
-        size = len(batch[0][0])
-        while self._waiting and size + len(self._waiting[0][0]) <= MOST:
-            batch.append(self._waiting.pop(0))
-            size += len(batch[-1][0])
-        self._rest = task = asyncio.create_task(self._call([item for items, _ in batch for item in items]))
-        task.add_done_callback(partial(self._done, batch))
+    def _next(self) -> list[tuple[Sequence[T], Callable[[Sequence[R] | BaseException], object]]]:
+        count, size = 1, len(self._waiting[0][0])
+        while count < len(self._waiting) and size + len(self._waiting[count][0]) <= MOST:
+            size += len(self._waiting[count][0])
+            count += 1
+        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+        return batch
 
-    def _done(
-        self,
-        batch: Sequence[tuple[Sequence[T], Callable[[Sequence[R] | BaseException], object]]],
-        task: asyncio.Task[Sequence[R]],
-    ) -> None:
-        outcome = asyncio.CancelledError() if task.cancelled() else task.exception() or task.result()
-        self._next()
-        at = 0
-        for items, told in batch:
-            part = outcome if isinstance(outcome, BaseException) else outcome[at : at + len(items)]
-            task.get_loop().call_soon(told, part)
-            at += len(items)
+
+def _tell(
+    batch: Sequence[tuple[Sequence[T], Callable[[Sequence[R] | BaseException], object]]],
+    outcome: Sequence[R] | BaseException,
+) -> None:
+    at, loop = 0, asyncio.get_running_loop()
+    for items, told in batch:
+        part = outcome if isinstance(outcome, BaseException) else outcome[at : at + len(items)]
+        loop.call_soon(told, part)
+        at += len(items)
 
 
 def _into(result: asyncio.Future[Sequence[R]], outcome: Sequence[R] | BaseException) -> None:

@@ -26,16 +26,18 @@ class Calls:
         return [10 * item for item in items]
 
 
-async def started(*work: asyncio.Task[Sequence[int]]) -> None:
-    for _ in work:
+async def under_way(calls: Calls) -> None:
+    while not calls.made:
         await asyncio.sleep(0)
 
 
 async def test_what_comes_while_a_call_is_under_way_goes_in_the_next_one() -> None:
     calls = Calls()
     together = Together(calls)
-    tasks = [asyncio.create_task(together(items)) for items in ([1], [2, 3], [4])]
-    await started(*tasks)
+    tasks = [asyncio.create_task(together([1]))]
+    await under_way(calls)
+    tasks += [asyncio.create_task(together(items)) for items in ([2, 3], [4])]
+    await asyncio.sleep(0)
     calls.may.set()
     assert await asyncio.gather(*tasks) == [[10], [20, 30], [40]]
     assert calls.made == [[1], [2, 3, 4]]
@@ -54,7 +56,7 @@ async def test_a_failure_reaches_all_who_shared_the_call_and_the_next_one_is_mad
     calls.fails = True
     together = Together(calls)
     tasks = [asyncio.create_task(together([n])) for n in (1, 2, 3)]
-    await started(*tasks)
+    await under_way(calls)
     calls.may.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [ConnectionError] * 3
@@ -67,7 +69,7 @@ async def test_one_who_is_cancelled_takes_nobody_along(gone: int) -> None:
     calls = Calls()
     together = Together(calls)
     tasks = [asyncio.create_task(together([n])) for n in (1, 2, 3)]
-    await started(*tasks)
+    await under_way(calls)
     tasks.pop(gone).cancel()
     calls.may.set()
     assert sorted(await asyncio.gather(*tasks)) == sorted([[10 * n] for n in (1, 2, 3) if n != gone + 1])
@@ -77,10 +79,10 @@ async def test_a_call_has_its_limit_of_items() -> None:
     calls = Calls()
     together = Together(calls)
     tasks = [asyncio.create_task(together([n])) for n in range(MOST + 2)]
-    await started(*tasks)
+    await under_way(calls)
     calls.may.set()
     await asyncio.gather(*tasks)
-    assert [len(made) for made in calls.made] == [1, MOST, 1]
+    assert [len(made) for made in calls.made] == [MOST, 2]
 
 
 async def test_who_does_not_wait_is_told_and_what_comes_in_one_turn_of_the_loop_goes_together() -> None:
@@ -90,9 +92,8 @@ async def test_who_does_not_wait_is_told_and_what_comes_in_one_turn_of_the_loop_
     told: list[object] = []
     for items in ([1], [2, 3]):
         together.soon(items, told.append)
-    waited = asyncio.create_task(together([4]))
-    assert await waited == [40]
-    assert (calls.made, told) == ([[1, 2, 3], [4]], [[10], [20, 30]])
+    assert await together([4]) == [40]
+    assert (calls.made, told) == ([[1, 2, 3, 4]], [[10], [20, 30]])
     calls.fails = True
     together.soon([5], told.append)
     together.soon([6], told.append)

@@ -200,6 +200,7 @@ class EmbeddedRedis:
             "aof-load-truncated": "yes",
             "save": "",
             "maxmemory-policy": "noeviction",
+            "latency-tracking": "no",  # a histogram for each kind of command, touched by each
             "daemonize": "no",
             "logfile": "",
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
@@ -48,11 +48,11 @@ class Claim:
     waited: float = 0.0  # seconds it was ready
     hurried: bool = False  # the queue grows faster than it drains: a cheap answer in time beats a good one late
     owner: str | None = None  # whose conversation it is, where that is another id than the one its messages have
+    ref: ConversationRef = field(init=False, compare=False)
 
-    @property
-    def ref(self) -> ConversationRef:
+    def __post_init__(self) -> None:
         ref = conversation_of(self.messages[0])
-        return ref if self.owner is None else ref._replace(user=self.owner)
+        object.__setattr__(self, "ref", ref if self.owner is None else ref._replace(user=self.owner))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from gateway.inbox.spool import Spool
 from gateway.intake import Intake
 from gateway.messages import InboundMessage
 from gateway.metrics import Metrics
-from gateway.processes import serve
 from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
+from gateway.serving import serve
 from tests.unit.receiving import HOOK, NOW, SHOP, sign
 
 STREAMS = 250

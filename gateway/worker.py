@@ -165,6 +165,10 @@ class Worker:
             except InboxUnavailable as error:
                 log.warning("no heartbeat: %s", error)
                 lost = set()
+            except Exception as error:  # noqa: BLE001 - what goes along with it must not end it: all leases would
+                place = "".join(traceback.format_tb(error.__traceback__))
+                log.error("a heartbeat failed: %s\n%s", type(error).__name__, place)
+                lost = set()
             for name in lost:
                 if not (task := held[name][0]).done():
                     log.warning("claim lost", extra={"conversation": name})

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from gateway.errors import SendRetry
 from gateway.inbox.base import Claim, Policy
 from gateway.inbox.in_process import InProcessInbox, State
 from gateway.messages import InboundMessage
+from gateway.outbox import ClaimLost
 from gateway.room import FIRST, HELD, LEAST, Room
 from gateway.worker import Worker
 
@@ -83,6 +86,75 @@ def test_a_claim_taken_anew_by_the_same_worker_is_not_given_up_with_the_lost_one
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(work())
     assert tries == [2]
+
+
+def test_what_goes_wrong_beside_a_heartbeat_does_not_end_the_next_ones(caplog: pytest.LogCaptureFixture) -> None:
+    loop, stop, beats = OwnTime(), asyncio.Event(), [0]
+    inbox = InProcessInbox(clock=loop.time)
+
+    async def handle(claim: Claim) -> None:
+        await asyncio.sleep(60)  # six leases long
+        await inbox.finish(claim, None)
+        stop.set()
+
+    async def on_alive() -> None:
+        beats[0] += 1
+        if beats[0] == 1:
+            raise KeyError("somebody's words")
+
+    async def work() -> None:
+        await inbox.put([(message(1), Policy())])
+        async with asyncio.timeout(3600):
+            await Worker(inbox, handle, on_alive=on_alive).run(stop)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(work())
+    assert beats[0] > 10
+    told = [record.getMessage().partition("\n")[0] for record in caplog.records]
+    assert told == ["a heartbeat failed: KeyError"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_however_turns_end_their_places_are_free_again(seed: int) -> None:
+    """They answer, raise, lose their claim while they wait for a model or work, or are still at it at the end."""
+    loop, stop, luck = OwnTime(), asyncio.Event(), random.Random(seed)
+    inbox, room, begun = InProcessInbox(clock=loop.time), Room(16, 10.0), Counter[str]()
+
+    async def handle(claim: Claim) -> None:
+        begun[claim.conversation] += 1
+        how = luck.choice(("answers", "raises", "loses", "gives up", "retries"))
+        if begun.total() >= 150:
+            stop.set()
+            how = luck.choice(("answers", "never"))
+        await asyncio.sleep(luck.random())
+        try:
+            with room.resting:
+                await asyncio.sleep(3 * luck.random())
+                if how == "never":
+                    await asyncio.Event().wait()
+                if how == "raises":
+                    raise ValueError
+                if how == "loses":
+                    inbox.state.leases[claim.conversation] = 0
+                    await asyncio.sleep(30)
+                if how == "retries":
+                    raise SendRetry("in a moment", 1.0)
+                if how == "gives up":
+                    raise ClaimLost
+        except ValueError:
+            with room.resting:
+                await asyncio.sleep(luck.random())
+            raise
+        await inbox.finish(claim, None)
+
+    async def work() -> None:
+        await inbox.put([(message(user), Policy()) for user in range(60)])
+        async with asyncio.timeout(3600):
+            await Worker(inbox, handle, room=room, grace=5.0).run(stop)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(work())
+    assert (begun.total() >= 150, room.held, room.resting.count, room.working) == (True, 0, 0, 0)
 
 
 def looked(room: Room, held: int, late: float, busy: float, times: int = 1) -> int:

@@ -7,12 +7,13 @@ import asyncio
 import atexit
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,12 +22,7 @@ _PATIENCE = 10.0  # seconds
 MOST = 6  # threads of a process: so many may wait for the disk at once
 
 
-class _Job(NamedTuple):
-    work: Callable[[], Any]
-    context: Context
-    done: asyncio.Future[Any]
-
-
+_Job = tuple[Callable[[], Any], Context, "asyncio.Future[Any]"]
 _Batch = list[_Job]
 _Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
@@ -39,7 +35,7 @@ class Threads:
         self._queue: SimpleQueue[tuple[asyncio.AbstractEventLoop, _Batch] | None] = SimpleQueue()
         self._waiting: dict[asyncio.AbstractEventLoop, _Batch] = {}  # of each loop, by that loop alone
         self._threads: list[threading.Thread] = []
-        self._idle = threading.Semaphore(0)
+        self._idle: deque[None] = deque()  # one for each that waits; its steps need no lock
         self._starting = threading.Lock()
         atexit.register(self.close)
 
@@ -48,7 +44,7 @@ class Threads:
         asked for in the same moment may stand behind it."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        job = _Job(partial(work, *args, **kwargs), copy_context(), done)
+        job = partial(work, *args, **kwargs), copy_context(), done
         if (batch := self._waiting.get(loop)) is not None:
             batch.append(job)
         else:
@@ -66,7 +62,9 @@ class Threads:
 
     def _send(self, loop: asyncio.AbstractEventLoop) -> None:
         self._queue.put((loop, self._waiting.pop(loop)))
-        if not self._idle.acquire(blocking=False) and len(self._threads) < self._most:
+        if self._idle:
+            self._idle.pop()
+        elif len(self._threads) < self._most:
             with self._starting:
                 thread = threading.Thread(target=self._work, name=f"files-{len(self._threads)}", daemon=True)
                 self._threads.append(thread)
@@ -80,14 +78,15 @@ class Threads:
             with suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(_settle, outcomes)
             del outcomes, loop
-            self._idle.release()
+            self._idle.append(None)
 
 
 def _outcome(job: _Job) -> _Outcome:
+    work, context, done = job
     try:
-        return job.done, job.context.run(job.work), None
+        return done, context.run(work), None
     except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
-        return job.done, None, error
+        return done, None, error
 
 
 def _settle(outcomes: list[_Outcome]) -> None:

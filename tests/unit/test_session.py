@@ -11,7 +11,7 @@ from memory.keys import ConversationRef
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.session import append, kept_for, new_session, note_event, worth_saving
 from memory.surrogates import without_surrogates
-from processors.models import EventType, MemoryEvent
+from processors.models import EventType, MemoryEvent, iso
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 REF = ConversationRef("store_001", "line:U1")
@@ -54,6 +54,16 @@ def test_a_new_session_begins_with_summary_attributes_and_preferences() -> None:
     }
     assert session.carried == [message("before")]
     assert known.attributes["preferred_language"] == "en"
+
+
+@settings(deadline=None)
+@given(st.datetimes(timezones=st.timezones() | st.just(UTC)))
+def test_a_time_is_written_in_utc_to_the_millisecond(at: datetime) -> None:
+    try:
+        plain = at.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        return
+    assert iso(at) == plain.isoformat(timespec="milliseconds" if plain.microsecond else "seconds") + "Z"
 
 
 _values = st.recursive(

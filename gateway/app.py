@@ -87,6 +87,7 @@ async def work(
     from gateway.restored import Restored
     from gateway.web_log import RedisLog
     from gateway.worker import Worker
+    from processors.rules import default_rules
 
     async with AsyncExitStack() as stack:
         name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
@@ -191,6 +192,8 @@ async def work(
 
         forget = Forgetting(manager, inbox, client, settings.data_dir)
         restored = Restored(manager, forget, client, inbox, Spool(settings.data_dir / "spool", vault=manager.vault))
+
+        default_rules()  # every message needs them
 
         async def run(stop: asyncio.Event) -> None:
             live.begin()

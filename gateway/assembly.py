@@ -25,6 +25,7 @@ from memory.redis_client import connect
 
 if TYPE_CHECKING:
     from config.vault import Vault
+    from gateway.adapters.line_sender import LineSender
     from gateway.broadcasts.audience import Audiences
     from gateway.broadcasts.desk import Desk
     from gateway.budgets import Budgets
@@ -242,18 +243,27 @@ def audiences_of(settings: Settings, manager: MemoryManager, client: Redis) -> A
 async def broadcast_desk(
     settings: Settings, manager: MemoryManager, client: Redis, clock: Clock = utc_now
 ) -> AsyncIterator[Desk]:
-    """What staff do with broadcasts. LINE's SDK is loaded when its quota is first asked for."""
-    from gateway.adapters.line_sender import LineSender
+    """What staff do with broadcasts. LINE's half is loaded when its quota is first asked for."""
     from gateway.broadcasts.costs import Costs
     from gateway.broadcasts.desk import Desk
     from gateway.broadcasts.store import BroadcastStore
 
-    line = LineSender(settings)
-    costs = Costs(Ledger(client, clock=clock), line.quota)
+    line: LineSender | None = None
+
+    async def quota(tenant: Tenant, channel: str) -> tuple[int | None, int] | None:
+        nonlocal line
+        if line is None:
+            from gateway.adapters.line_sender import LineSender
+
+            line = LineSender(settings)
+        return await line.quota(tenant, channel)
+
+    costs = Costs(Ledger(client, clock=clock), quota)
     try:
         yield Desk(BroadcastStore(settings.data_dir), audiences_of(settings, manager, client), costs, clock)
     finally:
-        await line.close()
+        if line is not None:
+            await line.close()
 
 
 def turn_of(

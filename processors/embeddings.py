@@ -12,19 +12,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, Protocol
-
-import aiohttp
+from typing import TYPE_CHECKING, Any, Protocol
 
 from processors.llm import Access, LLMUnavailable, Usage, usage_of
 from processors.normalise import normalise, safe
+
+if TYPE_CHECKING:
+    import aiohttp
 
 log = logging.getLogger(__name__)
 
 LONGEST = 1000  # characters of a text that are looked at: time grows faster than the text
 NONE, LOCAL, LOCAL_E5 = "none", "local", "local-e5"
 _PART = 64  # texts of one request, or of one stretch in the thread
-_TIMEOUT = aiohttp.ClientTimeout(total=20, connect=3)
 _QUESTION = 1.5  # seconds that a customer's answer waits for the vector of their question
 
 
@@ -102,6 +102,7 @@ class RemoteEmbeddings:
 
     async def encode(self, texts: Sequence[str], *, question: bool = False, took: Took | None = None) -> Any:
         """`took` hears what each answer took, as far as the endpoint tells."""
+        import aiohttp
         import numpy as np
 
         parts = [texts[at : at + _PART] for at in range(0, len(texts), _PART)]
@@ -115,7 +116,9 @@ class RemoteEmbeddings:
 
     async def _asked(self, texts: Sequence[str], took: Took | None) -> list[Any]:
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=_TIMEOUT)
+            import aiohttp
+
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20, connect=3))
         body = {"model": self._model, "input": [_cleaned(text) for text in texts]}
         headers = {"Authorization": f"Bearer {self._access.api_key}"} if self._access.api_key else {}
         url = f"{self._access.base_url.rstrip('/')}/embeddings"

@@ -1,17 +1,19 @@
-"""Speech to text, asked of the OpenAI-compatible `/audio/transcriptions` where the language model is asked."""
+"""Speech to text, asked of the OpenAI-compatible `/audio/transcriptions` where the language model is asked. aiohttp is
+imported at the first call: a process that hears nobody does without."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from processors.llm import Access, Usage, usage_of
 
+if TYPE_CHECKING:
+    import aiohttp
+
 log = logging.getLogger(__name__)
 
-_TIMEOUT = aiohttp.ClientTimeout(total=20, connect=5)
 _LONGEST = 10_000  # characters of a recording's words
 
 
@@ -31,7 +33,7 @@ def tokens_of(data: bytes) -> int:
 class Hearing:
     """Shared by all tenants; the session is opened at the first call."""
 
-    def __init__(self, timeout: aiohttp.ClientTimeout = _TIMEOUT) -> None:
+    def __init__(self, timeout: aiohttp.ClientTimeout | None = None) -> None:
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None
 
@@ -41,8 +43,11 @@ class Hearing:
         """What is said in a recording; `suffix` tells its type (`ogg`, `m4a`). None where nobody can tell."""
         if not access.api_key:
             return None
+        import aiohttp
+
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=self._timeout)
+            timeout = self._timeout or aiohttp.ClientTimeout(total=20, connect=5)
+            self._session = aiohttp.ClientSession(timeout=timeout)
         form = aiohttp.FormData()
         form.add_field("model", model)
         form.add_field("file", data, filename=f"recording.{suffix}", content_type="application/octet-stream")

@@ -507,6 +507,8 @@ def test_no_sdk_is_loaded_before_it_is_used() -> None:
     code = (
         "import sys, gateway.adapters.line, gateway.adapters.telegram\n"
         "assert not {'aiohttp', 'linebot', 'aiogram'} & set(sys.modules)\n"
+        "import gateway.front_door, gateway.adapters.web, gateway.meanings\n"
+        "assert not {'aiohttp', 'linebot', 'aiogram'} & set(sys.modules)\n"
         "import gateway.adapters.line_sender, gateway.adapters.telegram_polling, gateway.webhook_setup\n"
         "loaded = {name.split('.')[0] for name in sys.modules}\n"
         "assert not {'linebot', 'aiogram'} & loaded\n"

@@ -85,17 +85,19 @@ class Safe:
     def __init__(self, vault: Vault, tenant: str, owner: str) -> None:
         self._vault = vault
         self._tenant = tenant
-        self._purpose = f"files of {owner}"
-        self._database = f"databases of {owner}"
+        self._owner = owner
 
     @property
     def key_id(self) -> str | None:
         """See Vault.seals."""
         return self._vault.seals(self._tenant)
 
+    def _purpose(self) -> str:
+        return f"files of {self._owner}"
+
     def database_key(self, key: str) -> bytes:
         """Of SQLite files. Raises Locked."""
-        return self._vault.key(key, self._database)
+        return self._vault.key(key, f"databases of {self._owner}")
 
     def seal(self, data: bytes) -> bytes:
         """A file's contents as they are to be written."""
@@ -166,12 +168,12 @@ class Safe:
 
     def _sealed(self, key: str, data: bytes) -> bytes:
         nonce = os.urandom(_NONCE)
-        return nonce + _cipher(self._vault.key(key, self._purpose)).encrypt(nonce, data, None)
+        return nonce + _cipher(self._vault.key(key, self._purpose())).encrypt(nonce, data, None)
 
     def _opened(self, key: str, raw: bytes) -> bytes:
         from cryptography.exceptions import InvalidTag
 
-        cipher = _cipher(self._vault.key(key, self._purpose))
+        cipher = _cipher(self._vault.key(key, self._purpose()))
         try:
             return cipher.decrypt(raw[:_NONCE], raw[_NONCE:], None)
         except (InvalidTag, ValueError) as error:

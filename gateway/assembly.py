@@ -82,14 +82,19 @@ def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRu
     """A tenant's own rules for its sessions; the environment's for one that is not configured. While its file can't be
     read, nobody knows how long it keeps events: then none is removed."""
 
+    made: dict[str, tuple[Tenant, MemoryRules]] = {}  # asked for several times a turn
+
     def rules(tenant_id: str) -> MemoryRules:
         tenant = tenants.get(tenant_id)
+        if (held := made.get(tenant_id)) is not None and held[0] is tenant:
+            return held[1]
+        made.pop(tenant_id, None)
         if tenant is None:
             unread = any(status.id == tenant_id for status in tenants.status())
             keep_all = {"max_events_per_user": 1_000_000_000, "event_retention_days": 36_500}
             return config.rules.model_copy(update=keep_all if unread else {})
         own = tenant.memory
-        return MemoryRules(
+        now = MemoryRules(
             sm_ttl=own.sm_ttl,
             max_turns=own.max_turns,
             importance_threshold=own.importance_threshold,
@@ -97,6 +102,8 @@ def rules_of(tenants: Tenants, config: MemoryConfig) -> Callable[[str], MemoryRu
             event_retention_days=own.event_retention_days,
             encrypt=config.encrypt if tenant.privacy.encrypt is None else tenant.privacy.encrypt,
         )
+        made[tenant_id] = tenant, now
+        return now
 
     return rules
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -135,7 +134,7 @@ class Files:
             inode, size = journal.append(place.journal, written)
             self._noted(tenant, user)
             if memory is not None:  # known already: the next reader need not read what was just written
-                self._cache.put((tenant, user), Entry(replace(mark, of_journal=(inode, size)), size, memory))
+                self._cache.put((tenant, user), Entry(Mark(mark.file, mark.of_file, (inode, size)), size, memory))
             if size > JOURNAL_BYTES or mark.file is None:
                 try:
                     self._fold(place, tenant, user, self._clock())

@@ -81,9 +81,12 @@ class Place:
         newest: tuple[int, str, FileMark] | None = None
         for ending in _ENDINGS:
             path = self._file + ending
-            if (stat := _stat(path)) is not None:
-                found = stat.st_mtime_ns, path, (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-                newest = max(newest, found) if newest is not None else found
+            try:
+                stat = os.stat(path)
+            except FileNotFoundError:
+                continue
+            found = stat.st_mtime_ns, path, (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            newest = max(newest, found) if newest is not None else found
         journal = _stat(self.journal)
         return Mark(
             newest[1] if newest else None,

@@ -119,7 +119,8 @@ def read(raw: bytes | msgspec.Raw) -> list[Event] | None:
     except msgspec.MsgspecError:
         return None
     plainly = all(memoryview(one.payload)[0] == _OBJECT and 1 < one.timestamp.year < MAXYEAR for one in found)
-    return found if plainly else None
+    named = [one.event_id for one in found if one.event_id]
+    return found if plainly and len(set(named)) == len(named) else None
 
 
 class Unread(LongTermMemory):

@@ -93,16 +93,19 @@ class Lexical:
         self._total -= self._lengths[number]
 
     def packed(self, kept: Sequence[int]) -> Packed:
-        """Of these numbers, which are none that were removed, in rising order; they are counted from 0 there."""
+        """Of these numbers, which are none that were removed, in rising order; they are counted from 0 there. What is
+        added here later is not in it."""
         if len(kept) == len(self):
             numbers = self._packed | {term: held.tobytes() for term, held in self._numbers.items()}
-            return Packed(numbers, self._again, self._lengths.tobytes(), self._latin, self._plain)
+            again = {term: dict(counts) for term, counts in self._again.items()}
+            latin = {first: list(words) for first, words in self._latin.items()}
+            return Packed(numbers, again, self._lengths.tobytes(), latin, list(self._plain))
         new = {number: at for at, number in enumerate(kept)}
         numbers = {}
         for term, listed in self._unpacked(list(self._packed)).items():
             if left := [new[number] for number in listed if number in new]:
                 numbers[term] = array("I", left).tobytes()
-        again: dict[str, dict[int, int]] = {}
+        again = {}
         for term, counts in self._again.items():
             if still := {new[number]: count for number, count in counts.items() if number in new}:
                 again[term] = still

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shutil
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 
@@ -20,7 +22,7 @@ from memory.recall.terms import edition
 
 log = logging.getLogger(__name__)
 
-_VERSION = 2  # another one where terms or what is kept of them are others
+_VERSION = 3  # another one where terms or what is kept of them are others
 _decoder = msgspec.msgpack.Decoder(Kept)
 
 
@@ -36,8 +38,8 @@ class WordFiles:
             with open(keys.words_file(self._base, tenant, user), "rb") as file:
                 raw = file.read()
             raw = self._vault.of(tenant).open(raw)
-            head = _head()
-            return _decoder.decode(memoryview(raw)[len(head) :]) if raw.startswith(head) else None
+            head, told = _head(), memoryview(raw)[_HEAD:]
+            return _decoder.decode(told) if raw[:_HEAD] == b"%s%08x\n" % (head, crc32(told)) else None
         except FileNotFoundError:
             return None
         except (OSError, Damaged, msgspec.MsgspecError) as error:
@@ -46,9 +48,10 @@ class WordFiles:
 
     def save(self, tenant: str, user: str, kept: Kept) -> None:
         path = keys.words_file(self._base, tenant, user)
-        beside = f"{path}.{os.getpid()}.tmp"
+        beside = f"{path}.{secrets.token_hex(8)}.tmp"  # of this call: another may be at the same person's
         try:
-            raw = self._vault.of(tenant).seal(_head() + msgspec.msgpack.encode(kept))
+            told = msgspec.msgpack.encode(kept)
+            raw = self._vault.of(tenant).seal(b"%s%08x\n%s" % (_head(), crc32(told), told))
             os.makedirs(os.path.dirname(path), exist_ok=True)
             descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
@@ -56,6 +59,8 @@ class WordFiles:
             os.replace(beside, path)  # not synced: a power cut leaves what is made anew
         except OSError as error:
             log.warning("words of somebody in %s can't be kept: %s", tenant, error)
+            with suppress(OSError):
+                os.unlink(beside)
 
     def drop(self, tenant: str, users: Collection[str]) -> None:
         """Raises OSError: what was to be forgotten is still there."""
@@ -86,7 +91,11 @@ class WordFiles:
 
 
 def _head() -> bytes:
-    return b"words %d %08x\n" % (_VERSION, edition())
+    """What a file begins with; the sum of what follows stands behind it."""
+    return b"words %03d %08x " % (_VERSION, edition())
+
+
+_HEAD = len(b"words 000 00000000 00000000\n")
 
 
 def _literal(name: str) -> str:

@@ -3,6 +3,8 @@ with what it comes from."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import itertools
 import os
 import random
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 import orjson
 import pytest
 from msgspec import structs
@@ -243,6 +246,75 @@ class TestWords:
         words_file(tmp_path).write_bytes(spoiled[broken] + (rest if broken == "with other topics" else b""))
         assert await self._found(tmp_path, known) == first
         assert words_file(tmp_path).read_bytes() == good
+
+    async def test_whatever_bit_of_it_turned_over_it_is_made_anew(self, tmp_path: Path) -> None:
+        known = unread([event(number) for number in range(150)])
+        first = await self._found(tmp_path, known)
+        good, luck = words_file(tmp_path).read_bytes(), random.Random(3)
+        for place in range(0, len(good), len(good) // 60):
+            spoiled = bytearray(good)
+            spoiled[place] ^= 1 << luck.randrange(8)
+            words_file(tmp_path).write_bytes(spoiled)
+            assert WordFiles(tmp_path / "index").load(TENANT, USER) is None
+            assert await self._found(tmp_path, known) == first
+        words_file(tmp_path).write_bytes(b"%s%s" % (good[:-20], good[:20]))
+        assert await self._found(tmp_path, known) == first
+
+    def test_what_comes_while_it_is_written_is_not_half_in_it(self) -> None:
+        known = unread([event(number) for number in range(150)])
+        first, later = Ranking(), unread([event(900 + number, "zebra latte zebra xylophone") for number in range(3)])
+        first.update([], known)
+        kept = first.kept(first.of_owner(USER))
+        first.update([], [*known, *later])  # before a thread has put it into bytes
+        again = Ranking(kept=msgspec.msgpack.decode(msgspec.msgpack.encode(kept), type=ranking.Kept))
+        for some in (known, [*known, *later]):
+            again.update([], some)
+            fresh = Ranking()
+            fresh.update([], some)
+            for question in (*QUESTIONS, "zebr latt"):
+                hits, expected = (one.find(question, 20, around=True, now=NOW) for one in (again, fresh))
+                assert [told(hit) for hit in hits] == [told(hit) for hit in expected]
+
+    async def test_two_that_write_at_once_leave_one_whole_file(self, tmp_path: Path) -> None:
+        """As large as takes several writes."""
+        files, made = WordFiles(tmp_path / "index"), []
+        for mark in ("a", "b"):
+            one = Ranking()
+            one.update([], unread([event(number, f"{mark}{number} " * 60) for number in range(1500)]))
+            made.append(one.kept(one.of_owner(USER)))
+        for _ in range(5):
+            await asyncio.gather(*(asyncio.to_thread(files.save, TENANT, USER, one) for one in made))
+            assert files.load(TENANT, USER) in made
+            assert [one.name for one in (tmp_path / "index" / TENANT).iterdir()] == [words_file(tmp_path).name]
+
+    async def test_a_disk_that_takes_no_more_is_left_as_it_was(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        known = unread([event(number) for number in range(150)])
+        first = await self._found(tmp_path, known)
+        good = words_file(tmp_path).read_bytes()
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "no space left")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "replace", full)
+            more = [*known, *unread([event(500 + number) for number in range(12)])]
+            assert await self._found(tmp_path, more)
+        assert [one.read_bytes() for one in words_file(tmp_path).parent.iterdir()] == [good]
+        assert await self._found(tmp_path, known) == first
+
+    async def test_events_under_one_id_are_one_the_last(self, tmp_path: Path) -> None:
+        """As somebody may leave them who copies an event by hand."""
+        known = [event(number) for number in range(120)]
+        twins = [event(7, "a zebra came"), event(7, "a giraffe came", NOW)]
+        written(tmp_path, [*known[:7], *twins, *known[8:]])
+        manager = managing(tmp_path)
+        for number in range(3):
+            assert [hit.id for hit in await manager.search(TENANT, USER, "giraffe")] == ["e7"]
+            assert await manager.search(TENANT, USER, "zebra") == []
+            await manager.longterm.save_events(TENANT, USER, [event(500 + number, at=NOW)])
+        await manager.close()
 
     async def test_what_has_another_text_by_now_is_found_by_that(self, tmp_path: Path) -> None:
         known = [event(number) for number in range(150)]

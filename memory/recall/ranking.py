@@ -8,7 +8,6 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
-from operator import is_
 from typing import Any, NamedTuple
 
 from memory.recall.beside import Beside
@@ -77,9 +76,8 @@ class Ranking:
         return len(self._number)
 
     def update(self, entries: Sequence[Entry], many: Sequence[Findable] = ()) -> bool:
-        """Whether anything changed. `many` are of one kind, with times, and ids that are none of the others'. Of those
-        that are the same objects as before nothing is looked at, as long as they go at the beginning and come at the
-        end."""
+        """Whether anything changed. `many` are of one kind, with times, and ids that are none of the others'; as long
+        as they go at the beginning and come at the end, those that stay are only compared."""
         few, many = list(entries), list(many)
         known = self._many or []
         went = _went(known, many) if self._many is not None else None
@@ -102,7 +100,8 @@ class Ranking:
                 if self._end is not None and (number == self._end[1] or number in self._beside.before):
                     self._end = None
                 self._drop(one.id)
-        self._take_many(many, len(known) - went)
+        held = known[went:]
+        self._take_many(held + many[len(held) :], len(held))
         return True
 
     def _take_few(self, few: list[Entry]) -> None:
@@ -322,7 +321,7 @@ def _best(scores: Mapping[int, float]) -> list[int]:
     return nlargest(_MOST, scores, key=scores.__getitem__)
 
 
-def _went(before: Sequence[Findable], now: Sequence[Findable]) -> int | None:
+def _went(before: list[Findable], now: list[Findable]) -> int | None:
     """How many went from the beginning, where the rest is what it begins with now; None where it is not."""
     if not (before and now):
         return len(before)
@@ -331,4 +330,4 @@ def _went(before: Sequence[Findable], now: Sequence[Findable]) -> int | None:
     except ValueError:
         return None
     left = before[first:]
-    return first if len(left) <= len(now) and all(map(is_, left, now)) else None
+    return first if left == now[: len(left)] else None

@@ -152,6 +152,7 @@ STEPS = st.lists(
             "go": st.integers(0, 2),
             "cut": st.none() | st.integers(0, 5),  # at a place in the middle: somebody takes one back
             "late": st.booleans(),
+            "read": st.booleans(),  # the file, anew
             "facts": st.lists(st.tuples(st.integers(0, 3), TEXTS, st.sampled_from((0, 50, 200))), max_size=3),
         }
     ),
@@ -182,8 +183,9 @@ def followed(steps: list[dict[str, Any]], question: str) -> None:
         facts = [
             Entry(f"f{at}", "fact", said, said, at=BEGIN + timedelta(minutes=gap)) for at, said, gap in step["facts"]
         ]
-        each.update(facts, known)
-        anew.update(facts, unread([one.whole() for one in known]))  # others that equal them: so none is passed over
+        each.update(facts, unread([one.whole() for one in known]) if step["read"] else known)
+        anew._many = None  # so that it looks at all
+        anew.update(facts, known)
         assert neighbours(each) == neighbours(anew) == plainly(facts, known)
         for around in (True, False):
             hits, expected = (

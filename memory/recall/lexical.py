@@ -155,21 +155,19 @@ class Lexical:
         for number in self._gone:
             told[number] = 0.0
             about.pop(number, None)
-        worded = set(compress(range(len(told)), told))
+        found = list(compress(range(len(told)), told))
+        worded = set(found)
+        if about:
+            found = sorted(worded | about.keys())
+            for number, topics in about.items():
+                told[number] += topics
         fixed, slope = self._shape
         once, least, lengths = _K1 + 1, 1 + fixed, self._lengths
-        scores: dict[int, float] = {}
-        shares: dict[int, float] = {}
-        for number in sorted(worded | about.keys()) if about else sorted(worded):
-            weight = told[number]
-            if about and number in about:
-                topics = about[number]
-                weight += topics
-                share = max(weight / whole, TOPIC * topics / spoken)
-                shares[number] = share if told[number] else min(share, most)
-            else:
-                shares[number] = weight / whole
-            scores[number] = weight * once / (least + slope * lengths[number])
+        scores = {number: told[number] * once / (least + slope * lengths[number]) for number in found}
+        shares = {number: told[number] / whole for number in found}
+        for number, topics in about.items():
+            share = max(shares[number], TOPIC * topics / spoken)
+            shares[number] = share if number in worded else min(share, most)
         for weight, counts in self._repeated(weighed):
             for number, count in counts.items():
                 if number in scores:

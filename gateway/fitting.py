@@ -10,6 +10,7 @@ from processors.tokens import MESSAGE
 
 MARK = " […]"
 BETWEEN = 3  # tokens between two texts of one block
+_STEP = 6  # lines
 _OWN = 0.65  # of a prompt that one message may take
 
 
@@ -58,10 +59,16 @@ def chosen(sizes: Sequence[int], tokens: int) -> tuple[list[int], int]:
 
 
 def newest(sizes: Sequence[int], tokens: int) -> tuple[int, int]:
-    """How many of the last ones fit without a gap, and their sum."""
-    spent = 0
-    for taken, size in enumerate(reversed(sizes)):
+    """How many of the last ones fit without a gap, and their sum. What goes at the beginning goes by _STEP where most
+    of what fits stays, so that not every further line moves it."""
+    spent = taken = 0
+    for size in reversed(sizes):
         if spent + size > tokens:
-            return taken, spent
+            more = (taken - len(sizes)) % _STEP
+            if 2 * more > taken:
+                return taken, spent
+            first = len(sizes) - taken
+            return taken - more, spent - sum(sizes[first : first + more])
         spent += size
-    return len(sizes), spent
+        taken += 1
+    return taken, spent

@@ -78,7 +78,8 @@ class History:
         self._transcripts = transcripts
 
     async def before(self, exchange: Exchange) -> Mapping[str, Any]:
-        return context.build(exchange.session, exchange.memory, max_recent_messages=exchange.history)
+        told = context.steady(exchange.session, exchange.history)
+        return context.build(exchange.session, exchange.memory, max_recent_messages=told)
 
     async def after(self, exchange: Exchange) -> None:
         """Raises MemoryFault."""

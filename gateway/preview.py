@@ -103,7 +103,7 @@ class Previews:
         asked = await self._responder.standalone(moment, words)
         minded = await self._minding.of(moment, words, asked, "preview")
         turns = room_of(agent).budget.turns(tenant.memory.max_turns)
-        known = context.build(session, minded.memory, max_recent_messages=2 * turns)
+        known = context.build(session, minded.memory, max_recent_messages=context.steady(session, 2 * turns))
         return Question(
             tenant=tenant,
             agent=agent,

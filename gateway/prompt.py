@@ -221,15 +221,8 @@ def told(line: Mapping[str, Any]) -> str:
 
 def _fit(history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The newest lines within the budget, in order."""
-    kept: list[Mapping[str, Any]] = []
-    left = HISTORY_CHARACTERS
-    for line in reversed(history):
-        left -= len(line["message"])
-        if left < 0:
-            break
-        if line["message"].strip():
-            kept.append(line)
-    return kept[::-1]
+    lines, _ = newest([len(line["message"]) for line in history], HISTORY_CHARACTERS)
+    return [line for line in history[len(history) - lines :] if line["message"].strip()]
 
 
 def _block(tag: str, content: str | None) -> str:

@@ -9,6 +9,7 @@ from memory.models import LongTermMemory, Message, ShortTermMemory
 
 IMPORTANT = 0.7  # the score from which an event is told to the model
 IMPORTANT_COUNT = 5
+_STEP = 8  # lines by which the beginning of what is told moves, at most; a fraction of `session._LET_GO`
 
 
 def build(
@@ -34,6 +35,18 @@ def build(
     if session is None:
         context["error"] = "there is no live session for this user"
     return context
+
+
+def steady(session: ShortTermMemory, limit: int) -> int:
+    """How many of the last `limit` messages to tell a model: up to a quarter less, so that the first of them stays the
+    same for some turns, and with it the beginning of the prompt that a provider's cache holds. Every worker comes to
+    the same."""
+    lines = len(session.carried) + len(session.history)
+    step = min(_STEP, limit // 6 * 2)
+    if lines < limit or not step:
+        return min(limit, lines)
+    first = len(session.recent_ids) + lines - limit  # its number, of all that were said
+    return limit - (-first % step)
 
 
 def recent(session: ShortTermMemory, limit: int) -> list[Message]:

@@ -21,6 +21,7 @@ ALWAYS_SAVED = 0.9  # a score from here on is saved whatever the threshold
 GENERAL_TOPIC = "general"
 
 _REMEMBERED_IDS = 64  # ids of messages that left the history, still known so that a late repeat is not appended
+_LET_GO = 24  # of these at once: their number goes on telling how many left, for every step of `context.steady`
 
 
 def new_session(
@@ -89,7 +90,7 @@ def append(
         update={
             "history": history,
             "carried": [message for message in session.carried if message.get("message_id") not in new_ids],
-            "recent_ids": [*session.recent_ids, *left][-_REMEMBERED_IDS:],
+            "recent_ids": _remembered([*session.recent_ids, *left]),
             "expires_at": _later(session, _end(now, ttl)),
         }
     )
@@ -119,7 +120,7 @@ def joined(session: ShortTermMemory, other: ShortTermMemory, max_messages: int) 
         update={
             "history": history,
             "carried": [message for message in session.carried if message.get("message_id") not in _ids(new)],
-            "recent_ids": [*other.recent_ids, *session.recent_ids, *left][-_REMEMBERED_IDS:],
+            "recent_ids": _remembered([*other.recent_ids, *session.recent_ids, *left]),
             "facts": list(facts.values()),
             "variables": {**other.variables, **own},
             "state": "human" if "human" in (session.state, other.state) else session.state,
@@ -158,6 +159,11 @@ def _topic(payload: dict[str, Any]) -> str | None:
     details = payload.get("details")
     found = details.get("topic") if isinstance(details, dict) else payload.get("topic") or payload.get("question_type")
     return found if isinstance(found, str) and found else None
+
+
+def _remembered(ids: list[str]) -> list[str]:
+    more = max(0, len(ids) - _REMEMBERED_IDS)
+    return ids[-(-more // _LET_GO) * _LET_GO :]
 
 
 def _ids(messages: Sequence[Message]) -> set[str]:

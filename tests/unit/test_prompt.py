@@ -7,6 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from gateway import prompt
+from gateway.fitting import newest
 
 NOW = datetime(2026, 3, 6, 10, 28, tzinfo=ZoneInfo("Asia/Bangkok"))
 
@@ -96,3 +97,12 @@ def test_the_instructions_stand_in_a_prompt_once_whatever_the_role() -> None:
     for role in ("system", "user"):
         said = [str(message["content"]) for message in told({"recent_messages": history}, system_role=role)]
         assert sum("Be kind." in one for one in said) == 1
+
+
+def test_of_lines_that_do_not_fit_several_go_at_once_where_most_stay() -> None:
+    """So that the beginning is the same for some turns: six by six, but never most of what fits."""
+    assert [newest([10] * lines, 100) for lines in (10, 11, 12, 16, 17)] == [
+        (10, 100), (5, 50), (6, 60), (10, 100), (5, 50),
+    ]  # fmt: skip
+    assert newest([10] * 7, 30) == (3, 30)  # of three it would be two
+    assert newest([10, 200], 100) == (0, 0)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory import context
 from memory.keys import ConversationRef
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.session import append, kept_for, new_session, note_event, worth_saving
@@ -153,3 +155,25 @@ def test_while_a_person_has_it_a_session_ends_no_sooner_than_they_were_given_tim
     assert (later.expires_at, kept_for(later, NOW, 1800), kept_for(later, NOW, 0)) == (until, 7200.0, 0)
     back = added(later.model_copy(update={"state": "awaiting_input"}), message("thanks", "m2"))
     assert (back.expires_at, kept_for(back, NOW, 1800)) == (NOW + timedelta(minutes=30), 1800)
+
+
+def test_the_beginning_of_what_is_told_stays_for_three_turns_of_a_full_history() -> None:
+    """However long the talk is: the ids that a session remembers are let go of by a multiple of the step."""
+    session, firsts = fresh(), []
+    for turn in range(100):
+        told = context.recent(session, context.steady(session, 20))
+        assert told == session.history[len(session.history) - len(told) :]
+        assert len(told) == len(session.history) if turn <= 10 else len(told) in (16, 18, 20)
+        firsts.append(told[0]["message"] if told else "")
+        said = [message(f"{turn} {part}", f"{turn} {part}") for part in "ab"]
+        session = added(session, *said, now=NOW + timedelta(minutes=turn))
+        assert len(session.recent_ids) <= 64
+    full = firsts[11:]
+    assert [len(list(same)) for _, same in groupby(full)][:-1] == [3] * (len(full) // 3)
+
+
+def test_of_few_messages_none_is_left_out_of_a_prompt() -> None:
+    said = [message(str(number), str(number)) for number in range(9)]
+    assert context.steady(added(fresh(), *said, most=5), 5) == 5
+    assert context.steady(fresh(), 20) == 0
+    assert context.steady(fresh(*said), 20) == 9

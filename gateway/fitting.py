@@ -11,6 +11,8 @@ from processors.tokens import MESSAGE
 MARK = " […]"
 BETWEEN = 3  # tokens between two texts of one block
 _STEP = 6  # lines
+_LETTER = 4  # bytes, at most
+_ADDED = 2  # tokens that an estimate of a text may be above its bytes
 _OWN = 0.65  # of a prompt that one message may take
 
 
@@ -22,7 +24,9 @@ class Room:
     count: Callable[[str], int]
 
     def fits(self, texts: Sequence[str]) -> bool:
-        """A token is at least a byte: most prompts need no counting."""
+        """A token is at least a byte, and a letter has no more than four: most prompts need no counting."""
+        if _LETTER * sum(map(len, texts)) + MESSAGE * len(texts) <= self.budget.prompt:
+            return True
         sizes = [len(text.encode("utf-8", "surrogatepass")) + MESSAGE for text in texts]
         return sum(sizes) <= self.budget.prompt or self.of(texts) <= self.budget.prompt
 
@@ -31,7 +35,7 @@ class Room:
 
     def shorten(self, text: str, tokens: int) -> str:
         """The beginning of a text, with a mark that something is missing; all of it where it fits."""
-        if self.count(text) <= tokens:
+        if _LETTER * len(text) + _ADDED <= tokens or self.count(text) <= tokens:
             return text
         low, high = 0, len(text)
         while low < high:

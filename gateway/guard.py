@@ -23,6 +23,9 @@ _ENDINGS = (
     "|work|pro|fun|icu|cyou|buzz|example|test|th|ru|cn|tk|ml|ga|cf|gq|pw|su|ws|us|uk|de|fr|jp|kr|sg|my|vn|la|kh|mm|id|ph|in|eu"
 )
 _DOT = "[.\u3002\uff0e\uff61]"
+_DOTS = re.compile(_DOT)
+_MARKS = re.compile(r"[\W_]+")
+_MAY_LEAD = re.compile(rf"{_DOT}|://|\]\(")
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _BARE = (
     rf"(?<![\w@./-])(?:[\w.+-]+@)?(?:{_LABEL}{_DOT}){{1,6}}(?:{_ENDINGS})(?![\w-])(?::\d+)?(?:/[^\s<>()\[\]\"'ก-๙]*)?"
@@ -58,6 +61,9 @@ class Guard:
         self._secrets = tuple(_secrets_of(tenant))
         self._rules = _runs(prompt.RULES)
         self._instructions = [(plain, _runs(plain)) for one in own if len(plain := _plain(one)) >= _PIECE]
+        runs = self._rules.union(*(runs for _, runs in self._instructions))
+        self._runs = runs | {run[::-1] for run in runs}
+        self._short = [whole for whole, _ in self._instructions if len(whole) < _SHORT]
 
     def checked(self, text: str, *, shop: Seen = tuple, customer: Seen = tuple) -> str | None:
         """What may be said; None: nothing of it, for it gives away what the model was told to be. Links lead to hosts
@@ -65,10 +71,10 @@ class Guard:
         text = _THOUGHT.sub("", text)
         if self._tells(text):
             return None
-        text = _IDS.sub(GAP, _SECRETS.sub(GAP, _TAGS.sub("", text)))
+        text = _IDS.sub(GAP, _SECRETS.sub(GAP, _TAGS.sub("", text) if "<" in text else text))
         for secret in self._secrets:
             text = text.replace(secret, GAP)
-        if "." not in text and "://" not in text and "](" not in text and not re.search(_DOT, text):
+        if not _MAY_LEAD.search(text):
             return text
         hosts = self._hosts
         looked: list[bool] = []
@@ -101,10 +107,16 @@ class Guard:
         plain = _plain(text)
         if len(plain) < _PIECE:
             return False
-        told = [plain, plain[::-1], *(_plain(one) for one in _decoded(text))]
-        return any(self._is_told(one) for one in told)
+        decoded = [_plain(one) for one in _decoded(text)]
+        return self._is_told(plain, plain[::-1]) or any(map(self._is_told, decoded))
 
-    def _is_told(self, plain: str) -> bool:
+    def _is_told(self, plain: str, *turned: str) -> bool:
+        said = {plain[at : at + _PIECE] for at in range(len(plain) - _PIECE + 1)}
+        if said.isdisjoint(self._runs) and not any(one in way for one in self._short for way in (plain, *turned)):
+            return False
+        return any(self._gives_away(way) for way in (plain, *turned))
+
+    def _gives_away(self, plain: str) -> bool:
         said = {plain[at : at + _PIECE] for at in range(len(plain) - _PIECE + 1)}
         if len(said & self._rules) >= 2:
             return True
@@ -147,7 +159,7 @@ def _whole(text: str) -> int:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text.lower())  # marks, spaces and the vowels above Thai letters don't matter
+    return _MARKS.sub("", text.lower())  # marks, spaces and the vowels above Thai letters don't matter
 
 
 def _runs(text: str) -> frozenset[str]:
@@ -167,7 +179,7 @@ def _decoded(text: str) -> Sequence[str]:
 
 def _host(link: str) -> str:
     """Where it leads; what can't be told leads nowhere that anybody named."""
-    plain = re.sub(_DOT, ".", link)
+    plain = _DOTS.sub(".", link)
     try:
         return (urlsplit(plain if "://" in plain else f"//{plain}").hostname or "?").removeprefix("www.")
     except ValueError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -78,9 +78,11 @@ def build(
     is remembered what fits least, then of the shop's answers the last, then of the instructions the end. `text` is
     never cut here: see `Room.own`; `ending` is what else the model is to do, this time."""
     told_of = _block("customer", str(context.get("user_context") or ""))
-    instructions = _USER_CONTEXT.sub(lambda _: told_of, instructions.strip())
+    instructions = (
+        _USER_CONTEXT.sub(lambda _: told_of, instructions.strip()) if "{{" in instructions else instructions.strip()
+    )
     fixed = f"{RULES}\n\nShop: {shop}"
-    parts = replace(_Parts.of(context, knowledge, now), files=files, ending=ending)
+    parts = _Parts.of(context, knowledge, now, files, ending)
     said, moment = parts.said, parts.moment(language)
     if room is not None and not room.fits([f"{fixed}\n\n{instructions}", *said, moment, text]):
         parts, instructions = _cut(parts, room, fixed, instructions, language, text)
@@ -107,6 +109,7 @@ class _Parts:
 
     now: datetime
     history: Sequence[Mapping[str, Any]] = ()
+    said: Sequence[str] = ()  # as the model is told them
     came_with: str | None = None
     procedures: Sequence[str] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -119,7 +122,14 @@ class _Parts:
     ending: str = ""
 
     @classmethod
-    def of(cls, context: Mapping[str, Any], knowledge: Sequence[tuple[str, str]], now: datetime) -> _Parts:
+    def of(
+        cls,
+        context: Mapping[str, Any],
+        knowledge: Sequence[tuple[str, str]],
+        now: datetime,
+        files: Sequence[str],
+        ending: str,
+    ) -> _Parts:
         history = _fit(context.get("recent_messages") or ())
         facts = _facts(context.get("user_attributes") or {})
         first = [key for key in context.get("relevant_attributes") or () if key in facts]
@@ -129,6 +139,7 @@ class _Parts:
         return cls(
             now=now,
             history=history,
+            said=said,
             came_with=(context.get("session_variables") or {}).get("start"),
             procedures=context.get("procedures") or (),
             facts={key: facts[key] for key in dict.fromkeys([*first, *facts])},
@@ -137,11 +148,9 @@ class _Parts:
             events=events,
             memories=_not_told(context.get("memories") or (), [*said, summary, *events]),
             answers=[f"Q: {q}\nA: {a}" for q, a in knowledge],
+            files=files,
+            ending=ending,
         )
-
-    @property
-    def said(self) -> list[str]:
-        return [told(line) for line in self.history]
 
     def moment(self, language: Tongue) -> str:
         blocks = [
@@ -198,6 +207,7 @@ def _cut(parts: _Parts, room: Room, fixed: str, instructions: str, language: Ton
     return _Parts(
         now=parts.now,
         history=parts.history[len(parts.history) - lines :],
+        said=parts.said[len(parts.said) - lines :],
         came_with=parts.came_with,
         procedures=of("procedures", parts.procedures),
         facts=dict(facts[at] for at in sorted(kept.get("facts", ()))),
@@ -207,12 +217,15 @@ def _cut(parts: _Parts, room: Room, fixed: str, instructions: str, language: Ton
         memories=of("memories", parts.memories),
         answers=[shop[at] for at in shown if at < len(parts.answers)],
         files=[shop[at] for at in shown if at >= len(parts.answers)],
+        ending=parts.ending,
     ), instructions
 
 
 def told(line: Mapping[str, Any]) -> str:
     """A line of the history: in a group with its writer's name; what was forwarded as data."""
-    text, metadata = str(line["message"]), line.get("metadata") or {}
+    text, metadata = str(line["message"]), line.get("metadata")
+    if not metadata:
+        return text
     if "forwarded" in metadata:
         text = f"<forwarded>\n{escape(text)}\n</forwarded>"
     name = metadata.get("sender_name")
@@ -265,6 +278,8 @@ def paused(history: Sequence[Mapping[str, Any]], now: datetime) -> datetime | No
 
 def _events(events: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:
     """What is not among the messages that the model is given anyway."""
+    if not events:
+        return []
     told = {line["message"] for line in history}
     out = []
     for event in events:
@@ -277,9 +292,8 @@ def _events(events: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, 
 
 def _not_told(memories: Sequence[str], elsewhere: Sequence[str]) -> list[str]:
     """What the prompt does not say anyway. A memory begins with its day."""
-    return [
-        one[:EVENT_CHARACTERS] for one in memories if not any(one.partition(" ")[2] in other for other in elsewhere)
-    ]
+    told = "\0".join(elsewhere)
+    return [one[:EVENT_CHARACTERS] for one in memories if one.partition(" ")[2] not in told]
 
 
 def _moment(value: Any, now: datetime) -> datetime | None:

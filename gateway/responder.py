@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -36,6 +36,7 @@ from processors.event_processor import EventProcessor
 from processors.faq import LIKELY, FaqIndex, Match
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMBadAnswer, LLMError
+from processors.model_sizes import ModelSize
 from processors.models import EventType, MemoryEvent
 from processors.normalise import normalise
 from processors.sought import Sought
@@ -138,7 +139,11 @@ def _access_of(tenant: Tenant, agent: Agent) -> Access:
 
 def room_of(agent: Agent) -> Room:
     """What the agent's model reads at once."""
-    size = size_of(agent)
+    return _room(size_of(agent))
+
+
+@lru_cache(maxsize=64)
+def _room(size: ModelSize) -> Room:
     return Room(budget(size), counter(size.tokens))
 
 
@@ -157,6 +162,7 @@ class Responder:
         self._scratch = Scratch()
         self._guards = PerTenant(Guard)
         self._priced = PerTenant(priced)
+        self._facts = PerTenant(lambda tenant: {tongue: facts(tenant, tongue) for tongue in _ABOUT})
         self._standalone = Standalone(model)
         self._faq = PerTenant(
             lambda tenant: FaqIndex(
@@ -264,9 +270,9 @@ class Responder:
     def told(self, question: Question, room: Room | None) -> list[dict[str, Any]]:
         """The messages that the model is sent; without `room` nothing is cut."""
         tenant, faq = question.tenant, self._faq.of(question.tenant)
-        words = question.words
+        words, text = question.words, question.text
         hits = faq.top(question.standalone or words, 3) if words else []
-        of_shop = facts(tenant, question.language)
+        of_shop = self._facts.of(tenant)[question.language]
         return prompt.build(
             shop=tenant.name,
             instructions=question.agent.instructions or "",
@@ -282,7 +288,7 @@ class Responder:
                 for hit in hits
             ]
             + ([(_ABOUT[question.language], of_shop)] if of_shop else []),
-            text=room.own(question.text) if room else question.text,
+            text=room.own(text) if room else text,
             files=sources.told(question.files, question.language),
             images=question.images,
             room=room,
@@ -290,8 +296,8 @@ class Responder:
         )
 
     async def _ask(self, question: Question, access: Access) -> Answer:
-        room = room_of(question.agent)
-        own = room.own(question.text)
+        room, whole = room_of(question.agent), question.text
+        own = room.own(whole)
         request = ChatRequest(
             messages=self.told(question, room),
             access=access,
@@ -316,7 +322,7 @@ class Responder:
         told = may if may and may.strip() else question.tenant.reply("fallback", question.language)
         if not shows(told):
             raise LLMBadAnswer("the language model said nothing that can be seen")
-        cut = f"{text('cut', question.language, count=len(own))}\n\n" if own != question.text else ""
+        cut = f"{text('cut', question.language, count=len(own))}\n\n" if own != whole else ""
         return Answer(
             cut + sources.cited(told, question.files, question.language),
             for_staff=UNKNOWN if asks else "",

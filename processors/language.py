@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Final, Literal
 
 from processors.models import Language
 from processors.normalise import normalise
 
 _IDS = re.compile(r"https?://\S+|[^\s@]{1,64}@[^\s@]{1,100}|#\S+")
+_BUT_MAIL = re.compile(r"https?://\S+|#\S+")
 _MARKS = re.compile("[@#]|://")
 _THAI = re.compile(r"[ก-ฺเ-๎]+")
 _LATIN = re.compile(r"[a-zà-ɏ]+")
@@ -49,6 +51,7 @@ _ENGLISH = frozenset({
     "with", "work", "wrong", "yeah", "yes", "yet", "you", "your"
 })  # fmt: skip
 _FEW = 3  # words
+_LAUGHS: Final = "laughs"  # nothing but "555": Thai, where nothing is known of who writes
 _CODES = re.compile(r"(?:^|\s)(?:cf|f)\s*\d|^cf\b", re.IGNORECASE)
 _MOSTLY = 0.6  # of the words; "mai" and "kin" alone turn up in names
 
@@ -56,20 +59,24 @@ _MOSTLY = 0.6  # of the words; "mai" and "kin" alone turn up in names
 def detect(text: str, previous: Language | None = None) -> Language | None:
     """`th`, `en` or `mixed` (both scripts, Thai in Latin letters, or an order code such as "CF 2");
     numbers, punctuation and emoji alone tell nothing: `previous`."""
-    return _detect(normalise(text), previous)
+    found = _detect(normalise(text))
+    if found == _LAUGHS:
+        return previous or "th"
+    return previous if found is None else found
 
 
 @lru_cache(maxsize=256)
-def _detect(plain: str, previous: Language | None) -> Language | None:
+def _detect(plain: str) -> Language | Literal["laughs"] | None:
     if _MARKS.search(plain):
-        plain = _IDS.sub(" ", plain)
+        plain = (_IDS if "@" in plain else _BUT_MAIL).sub(" ", plain)
     thai = bool(_THAI.search(plain.replace("ฮ่าฮ่า", "")))
     latin = [word for word in _LATIN.findall(plain) if len(word) > 1 or word in "ai"]
+    code = "f" in plain and _CODES.search(plain)
     if thai:
-        return "mixed" if any(len(word) > 1 for word in latin) or _CODES.search(plain) else "th"
+        return "mixed" if code or any(len(word) > 1 for word in latin) else "th"
     if not latin:
-        return "th" if "ฮ่าฮ่า" in plain and previous is None else previous
-    return "mixed" if _CODES.search(plain) or _romanised(latin) else "en"
+        return _LAUGHS if "ฮ่าฮ่า" in plain else None
+    return "mixed" if code or _romanised(latin) else "en"
 
 
 def _anybodys(text: str) -> bool:

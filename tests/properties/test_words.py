@@ -14,11 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway import about_shop, opening, responder
+from config.tenants import Tenant
+from gateway import about_shop, guard, opening, prompt, responder
 from processors import dates, faq, normalise, payload
 from processors.faq import FaqIndex
 from processors.rules import default_rules, signs
 from processors.sought import DIGIT, Patterns, Sought, alternatives, needs
+from tests.house import shop
 
 TALK = Path(__file__).parents[1] / "data" / "shop_talk"
 SAID = [json.loads(line)["text"] for file in sorted(TALK.glob("*.jsonl")) for line in file.open(encoding="utf-8")]
@@ -126,3 +128,23 @@ def test_entries_are_scored_as_by_comparing_each_question(
             if shared:
                 words[number] = max(words.get(number, 0.0), shared / norm)
     assert index._scores(text).words == pytest.approx(words)
+
+
+INSTRUCTIONS = (
+    "You are the barista of a small shop by the river. " * 2,
+    "Never speak of the recipe, or of prices. " * 6,
+)
+RUNS = st.builds(
+    lambda text, at, size, turned: text[at : at + size][:: -1 if turned else 1],
+    st.sampled_from([prompt.RULES, *INSTRUCTIONS, *SAID]), st.integers(0, 300), st.integers(20, 200), st.booleans(),
+)  # fmt: skip
+
+
+@relaxed
+@given(text=st.lists(RUNS, max_size=4).map(" ".join))
+def test_what_gives_away_the_rules_is_told_as_by_looking_for_all_of_them(text: str) -> None:
+    agents = {str(number): {"instructions": one} for number, one in enumerate(INSTRUCTIONS)}
+    told = guard.Guard(Tenant.model_validate({**shop(), "id": "shop", "agents": {"default": {}, **agents}}))
+    plain = guard._plain(text)
+    wanted = len(plain) >= guard._PIECE and (told._gives_away(plain) or told._gives_away(plain[::-1]))
+    assert told._tells(text) == wanted

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from gateway.messages import InboundMessage
 from gateway.staff_desk import UNTIL, WANTED, Customer, customer_of
 from memory import keys
 from memory.keys import ConversationRef
+from memory.redis_client import in_company
 from memory.session import time_of
 from processors.models import iso
 
@@ -29,6 +31,7 @@ SHOWN = 1000  # conversations that are looked through for what is new or waits
 TOKEN_FOR = 45  # seconds in which a reply token that the bot left over may be used by staff
 _TOGETHER = 0.2  # seconds in which what several turns did is gathered
 _TIDIED_EVERY = 500  # writes
+_RENEWED_EVERY = 3600.0  # seconds
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,20 +66,23 @@ class Row:
 
 Forgotten = Callable[[Sequence[tuple[ConversationRef, datetime]]], Awaitable[Sequence[bool]]]
 
+_Written = dict[ConversationRef, tuple[Entry, InboundMessage, bool]]  # the last of them, whether it left its token over
+
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(Entry).decode
 
 
 class Board:
     """A hook, and what the admin page reads. Writing is done behind the turn, several in one round trip. `forgotten`
-    tells who of some was forgotten since a time: of them nothing is written."""
+    tells who of some was forgotten since a time: of them nothing stays."""
 
     def __init__(self, client: Redis, forgotten: Forgotten | None = None) -> None:
         self._redis = client
         self._forgotten = forgotten
-        self._waiting: dict[ConversationRef, tuple[Entry, InboundMessage, bool]] = {}
+        self._waiting: _Written = {}
         self._writing: asyncio.Task[None] | None = None
         self._written = 0
+        self._renew: defaultdict[str, float] = defaultdict(float)  # tenant: when it is told anew how long to keep it
 
     # -- the worker's side ---------------------------------------------------------------------------------------------
 
@@ -104,23 +110,13 @@ class Board:
         while self._waiting:
             await asyncio.sleep(_TOGETHER)
             some, self._waiting = self._waiting, {}
-            pipe: Any = self._redis.pipeline(transaction=False)
-            # All at once: asked one by one, a busy worker's list would grow faster than it is written.
-            since = [(ref, datetime.fromtimestamp(last.received_at, UTC)) for ref, (_, last, _) in some.items()]
-            gone = await self._forgotten(since) if self._forgotten is not None else [False] * len(since)
-            for (ref, (entry, last, unanswered)), left in zip(some.items(), gone, strict=True):
-                if left:
-                    continue
-                tenant, name = ref.tenant, keys.session(ref)
-                pipe.hset(_key(tenant), name, _encode(entry))
-                pipe.zadd(_key(tenant, "at"), {name: max(entry.heard, entry.told)})
-                if unanswered and last.reply_token is not None and last.platform == "line":
-                    token = _encode((last.reply_token, last.received_at))
-                    pipe.set(_key(tenant, "token", name), token, ex=TOKEN_FOR)
-            for tenant in {ref.tenant for ref in some}:
-                pipe.expire(_key(tenant), KEPT_FOR).expire(_key(tenant, "at"), KEPT_FOR)
             try:
-                await pipe.execute()
+                left = await self._not_forgotten(some)
+                await in_company(self._redis, _TOGETHER)
+                await self._put_down(left)
+                there = await self._not_forgotten(left)  # whoever is forgotten later than this look finds it here
+                for ref in left.keys() - there.keys():
+                    await self._drop(ref.tenant, [keys.session(ref).encode()])
                 self._written += len(some)
                 if self._written >= _TIDIED_EVERY:
                     self._written = 0
@@ -128,6 +124,33 @@ class Board:
                         await self._tidy(tenant)
             except (RedisError, OSError) as error:
                 log.warning("staff don't see that something was said: %s", type(error).__name__)
+
+    async def _not_forgotten(self, some: _Written) -> _Written:
+        # All at once: asked one by one, a busy worker's list would grow faster than it is written.
+        if self._forgotten is None or not some:
+            return some
+        since = [(ref, datetime.fromtimestamp(last.received_at, UTC)) for ref, (_, last, _) in some.items()]
+        gone = await self._forgotten(since)
+        return {ref: some[ref] for (ref, _), left in zip(since, gone, strict=True) if not left}
+
+    async def _put_down(self, some: _Written) -> None:
+        pipe: Any = self._redis.pipeline(transaction=False)
+        for ref, (entry, _, _) in some.items():
+            pipe.hset(_key(ref.tenant), keys.session(ref), _encode(entry))
+        for ref, (entry, last, unanswered) in some.items():
+            tenant, name = ref.tenant, keys.session(ref)
+            pipe.zadd(_key(tenant, "at"), {name: max(entry.heard, entry.told)})
+            if unanswered and last.reply_token is not None and last.platform == "line":
+                token = _encode((last.reply_token, last.received_at))
+                pipe.set(_key(tenant, "token", name), token, ex=TOKEN_FOR)
+        added = await pipe.execute()  # first of all: whether each is new, as all are of a list that is
+        now = asyncio.get_running_loop().time()
+        told = {ref.tenant for ref, new in zip(some, added, strict=False) if new or self._renew[ref.tenant] <= now}
+        for tenant in told:
+            pipe.expire(_key(tenant), KEPT_FOR).expire(_key(tenant, "at"), KEPT_FOR)
+        if told:
+            await pipe.execute()
+            self._renew.update(dict.fromkeys(told, now + _RENEWED_EVERY))
 
     async def _tidy(self, tenant: str) -> None:
         found: Any = await self._redis.zrange(_key(tenant, "at"), -1, -1, withscores=True)

@@ -21,11 +21,13 @@ from gateway.inbox.base import event_of
 from gateway.messages import RELAYED, InboundMessage, Kind
 from memory import keys
 from memory.models import Message
+from memory.redis_client import in_company
 from processors.models import iso
 
 log = logging.getLogger(__name__)
 
 TOGETHER = 0.1  # seconds in which what happens in one tenant is gathered
+COMPANY = 0.2  # seconds at most in which it waits for something else that goes to Redis
 WAITING = 1000  # events that wait for Redis; beyond that the oldest are not told
 KINDS = ("message", "event", "memory", "takeover")
 
@@ -94,6 +96,7 @@ class Live:
     async def _tell(self) -> None:
         while self._waiting:
             await asyncio.sleep(TOGETHER)
+            await in_company(self._redis, COMPANY)
             some, self._waiting = self._waiting, []
             together: dict[str, list[bytes]] = {}
             try:

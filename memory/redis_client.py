@@ -317,6 +317,13 @@ def _found_by_sentinels(url: str, options: dict[str, Any]) -> aioredis.Redis:
     return client
 
 
+async def in_company(client: Any, seconds: float) -> None:
+    """Waits for something else that is asked of the same client, at most so many seconds: what is asked next goes out
+    with it. Of a cluster's not at all."""
+    if isinstance(client, _Plain):
+        await client.shared.in_company(seconds)
+
+
 async def run_copied(script: Any, key: str, args: Sequence[Any], copies: int, within: float) -> tuple[Any, int]:
     """The script's answer, and on how many replicas what it wrote stood within that many seconds; no more are waited
     for than `copies`."""

@@ -40,6 +40,7 @@ class SharedConnection:
         self._pool = pool
         self._wire: _Wire | None = None
         self._opening: asyncio.Task[_Wire] | None = None
+        self._in_company: list[asyncio.Future[None]] = []
 
     def ask(self, commands: Sequence[tuple[Any, ...]]) -> Awaitable[list[Any]]:
         """The answers of commands that nothing of others comes between; an error is an answer, too. What has been sent
@@ -51,9 +52,29 @@ class SharedConnection:
             packed = _packed(commands[0]) if len(commands) == 1 else b"".join(map(_packed, commands))
         except TypeError as error:
             raise DataError(str(error)) from None
+        if self._in_company:
+            self._set_out()  # first: so they ask before this is written
         if (wire := self._at_hand()) is None:
             return self._ask_opened(packed, len(commands))
         return wire.ask(packed, len(commands))
+
+    async def in_company(self, seconds: float) -> None:
+        """Returns when something is asked, in time to go along in its write, or after so many seconds: for what is in
+        no hurry, as each write wakes the other side."""
+        loop = asyncio.get_running_loop()
+        out: asyncio.Future[None] = loop.create_future()
+        self._in_company.append(out)
+        timer = loop.call_later(seconds, self._set_out)
+        try:
+            await out
+        finally:
+            timer.cancel()
+
+    def _set_out(self) -> None:
+        waiting, self._in_company = self._in_company, []
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
 
     @property
     def is_open(self) -> bool:

@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from gateway.inbox.listening import PASSED_ON, Listening
-from memory.redis_client import connect
+from memory.redis_client import connect, in_company
 
 Said = Callable[[list[bytes]], bytes | None]  # the answer to a command; None: silence
 
@@ -81,6 +81,22 @@ async def test_what_is_asked_at_once_goes_out_together_and_each_gets_its_own_ans
         assert found == [b"k%d" % n for n in range(50)]
         assert [len(read) for read in server.reads] == [50]
         assert len(server.connections) == 1
+
+
+async def test_what_is_in_no_hurry_goes_along_with_what_is_asked_next_or_alone_in_time() -> None:
+    async with answering(echo) as (client, server):
+        await client.get("first")  # opens the connection
+        server.reads.clear()
+
+        async def later(name: str, seconds: float) -> Any:
+            await in_company(client, seconds)
+            return await client.get(name)
+
+        waiting = [asyncio.create_task(later(name, 60.0)) for name in ("a", "b")]
+        await asyncio.sleep(0)
+        assert await asyncio.gather(client.get("c"), *waiting) == [b"c", b"a", b"b"]
+        assert await later("d", 0.01) == b"d"
+        assert [[command[1] for command in read] for read in server.reads] == [[b"c", b"a", b"b"], [b"d"]]
 
 
 async def test_an_error_is_of_whoever_asked_and_of_nobody_else() -> None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from processors.normalise import normalise
 from processors.numbers import COUNT, count_of
-from processors.sought import Sought
+from processors.sought import Sought, may_match
 
 _BUDDHIST = 543
 _FAR = 3660  # days: further ahead or back nobody counts
@@ -85,6 +85,10 @@ _THAI_TIME = Sought(
     rf"|{_ANY_HOUR}\s*โมง\s*(เช้า|เย็น)?\s*{_MINUTES}|(เที่ยงคืน|เที่ยง|(?<![ก-๎])ทุ่ม|\bnoon\b|\bmidnight\b)\s*{_MINUTES}"
 )
 
+_NAMING = (_DAY_MONTH, _MONTH_DAY, _NUMBERS, _ISO, _OF_MONTH, _NEAR_BY, _WEEKDAY, _AWAY)
+_A_DAY = sum(one.bits for one in _NAMING)
+_A_TIME = sum(one.bits for one in (_CLOCK, _AM_PM, _THAI_TIME, _SPOKEN))
+
 
 def days(text: str, now: datetime) -> list[date]:
     """The days that a text names, as seen from the shop's own `now`; each once, in order. A day without a year is the
@@ -100,6 +104,8 @@ def _in_order(plain: str, today: date) -> Sequence[date]:
 
 
 def _days(plain: str, today: date) -> Iterator[tuple[int, date]]:
+    if not may_match(plain) & _A_DAY:
+        return
     numbered = [(m.start(), m[1], _MONTH[_key(m[2])], m[3]) for m in _DAY_MONTH.finditer(plain)]
     numbered += [(m.start(), m[2], _MONTH[_key(m[1])], m[3]) for m in _MONTH_DAY.finditer(plain)]
     numbered += [(m.start(), m[1], int(m[2]), m[3]) for m in _NUMBERS.finditer(plain)]
@@ -164,6 +170,8 @@ def times(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _times(plain: str) -> Sequence[str]:
+    if not may_match(plain) & _A_TIME:
+        return ()
     found = [(m.start(), _twelve(int(m[1]), m[3]), int(m[2])) for m in _CLOCK.finditer(plain)]
     found += [(m.start(), _twelve(int(m[1]), m[2]), 0) for m in _AM_PM.finditer(plain)]
     found += [(m.start(), *_thai(m)) for m in _THAI_TIME.finditer(plain)]

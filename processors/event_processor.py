@@ -173,7 +173,7 @@ class EventProcessor:
         payload: dict[str, Any] = {
             "original_message": safe(message[:_STORED]),
             "language": language or _previous_language(context) or "mixed",
-            "context": {key: context[key] for key in _CONTEXT_KEYS if _small(context.get(key))},
+            "context": {key: said for key in _CONTEXT_KEYS if _small(said := context.get(key))} if context else {},
             "reasoning": f"rule: {here.verdict.rule}" if here.classified_by == "rules" else "local classifier",
             "classified_by": here.classified_by,
             "confidence": here.confidence,

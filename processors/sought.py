@@ -40,7 +40,7 @@ class Sought:
         self._alternatives = alternatives(pattern) if len(pattern) > _LONG else [pattern]
         self._first = _known(self._alternatives)
         self.bits = ((1 << len(self._alternatives)) - 1) << self._first
-        self._compiled: dict[int, re.Pattern[str]] = {}
+        self.tried: dict[int, re.Pattern[str]] = {}
 
     def may(self, text: str) -> bool:
         return may_match(text) & self.bits != 0
@@ -59,8 +59,8 @@ class Sought:
 
     def of(self, live: int) -> re.Pattern[str]:
         """The pattern without the alternatives that are not among these bits; its groups keep their numbers."""
-        if (compiled := self._compiled.get(live)) is None:
-            if len(self._compiled) < _KEPT:
+        if (compiled := self.tried.get(live)) is None:
+            if len(self.tried) < _KEPT:
                 parts = (
                     one if live >> (self._first + at) & 1 else _NEVER + "()" * (_parsed(one).state.groups - 1)
                     for at, one in enumerate(self._alternatives)
@@ -68,7 +68,7 @@ class Sought:
                 pattern = "|".join(one for one in parts if one != _NEVER)
             else:
                 live, pattern = self.bits, self.pattern
-            compiled = self._compiled[live] = re.compile(pattern)
+            compiled = self.tried[live] = re.compile(pattern)
         return compiled
 
 
@@ -86,7 +86,7 @@ class Patterns(Generic[T]):
         while may:
             sought, lead = self._of[may & -may]
             live = may & sought.bits
-            if sought.of(live).search(text):
+            if (sought.tried.get(live) or sought.of(live)).search(text):
                 found.append(lead)
             may ^= live
         return found

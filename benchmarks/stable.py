@@ -6,11 +6,10 @@ shop's that are others each turn; by how many messages a prompt holds.
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from os.path import commonpath
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -30,7 +29,12 @@ TTL = 3600.0
 def shares(limit: int, turns: int = TURNS) -> list[float]:
     """Of each turn but the first, 0.0 to 1.0; `limit`: messages of the history that a prompt may hold."""
     told = [orjson.dumps(messages) for messages in prompts(limit, turns)]
-    return [len(commonpath([was, now])) / len(now) for was, now in itertools.pairwise(told)]
+    return [_same(was, now) / len(now) for was, now in pairwise(told)]
+
+
+def _same(was: bytes, now: bytes) -> int:
+    """How many bytes from the first on."""
+    return next((at for at, (one, other) in enumerate(zip(was, now, strict=False)) if one != other), len(now))
 
 
 def prompts(limit: int, turns: int) -> Iterator[list[dict[str, Any]]]:

@@ -249,7 +249,7 @@ async def _forget_again(restored: Restored) -> None:
 async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
     """Loads the SDKs that the tenants need before the first answer is waited for, one after the other: two at once
     would both be late. The first is the one that every answer of a model needs."""
-    from processors.openrouter import load_sdk
+    from processors.ways import load_sdk
 
     if any(tenant.llm.api_key for tenant in tenants.all()):
         await loaded(load_sdk)

@@ -1,10 +1,6 @@
 """The language model over OpenRouter, or any endpoint that speaks OpenAI's chat completions.
 
-One pool of connections a process; each call brings its own key and address. The SDK opens the pool, with its TLS and
-the environment's proxies; its layers above are passed by, for they cost more CPU than everything else in a call, and in
-a stream fifteen times as much for each piece. A whole answer is asked for by `processors.posts`, a stream and whatever
-goes through a proxy by aiohttp. Retries are ours: the SDK knows nothing of a deadline for the whole call, nor of a 402
-that passes.
+Retries are ours: the SDK knows nothing of a deadline for the whole call, nor of a 402 that passes.
 """
 
 from __future__ import annotations
@@ -12,10 +8,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -26,32 +20,16 @@ from processors.llm import (
     ChatRequest,
     Completion,
     LLMBadAnswer,
-    LLMError,
     LLMUnavailable,
     ToolCall,
     Usage,
 )
-from processors.loading import in_part, loaded
-from processors.openrouter_errors import FormatRefused, from_body, from_finish, from_status
-from processors.posts import Posts, encoded, head_of
+from processors.openrouter_errors import FormatRefused, from_body, from_finish
 from processors.streamed import Streamed, text_of
 from processors.structured import NotUsable, parse
-
-if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientTimeout
-    from httpx2 import AsyncClient
+from processors.ways import Ways, all_of
 
 _Pieces = AsyncGenerator[str | Completion, None]
-
-_PATH = "/chat/completions"
-_HEADERS = {"X-OpenRouter-Title": "chat-chat"}
-_CONNECT = 5.0  # seconds
-_ADDRESSES = 1000  # endpoints to which the way is remembered
-
-
-class _Way(NamedTuple):
-    post: Callable[..., AbstractAsyncContextManager[ClientResponse]]
-    posts: Posts | None  # None: there is a proxy, or something else that is aiohttp's matter
 
 
 class OpenRouter:
@@ -74,23 +52,14 @@ class OpenRouter:
         self._clock = clock
         self._attempts = Attempts(clock, sleep, breaker_threshold, breaker_pause)
         self._ladder = Ladder()
-        self._http: AsyncClient | None = None
-        self._ways: dict[str, _Way] = {}  # by base URL
-        self._heads: dict[tuple[str, str | None], bytes] = {}  # of a whole answer's request
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._http = Ways()
 
     async def warm(self) -> None:
         """Imports the SDK (in a thread) and makes the client, so that the first customer doesn't wait for it."""
-        await loaded(load_sdk)
-        self._pool()
+        await self._http.warm()
 
     async def close(self) -> None:
-        if self._http is not None and self._loop is asyncio.get_running_loop():
-            for way in self._ways.values():
-                if way.posts is not None:
-                    way.posts.close()
-            await self._http.aclose()
-        self._http = None
+        await self._http.close()
 
     async def complete(self, request: ChatRequest) -> Completion:
         breaker = self._attempts.breaker(request.access)
@@ -174,7 +143,7 @@ class OpenRouter:
 
     async def _once(self, access: Access, body: dict[str, Any]) -> Completion:
         with self._attempts.watched(access):
-            return self._completion(access, _read(await self._post(access, body)))
+            return self._completion(access, _read(await self._http.post(access, body)))
 
     def _completion(self, access: Access, answer: Any) -> Completion:
         if not isinstance(answer, dict):
@@ -227,16 +196,14 @@ class OpenRouter:
                 raise
 
     async def _pieces(self, access: Access, body: dict[str, Any]) -> _Pieces:
-        async with self._asked(access, body) as response:
-            if not 200 <= response.status < 300:
-                raise _refusal(response.status, response.headers, await response.read())
-            if response.headers.get("content-type", "").startswith("application/json"):  # whole all the same
-                async for piece in _at_once(self._completion(access, _read(await response.read()))):
+        async with self._http.opened(access, body) as (headers, more):
+            if headers.get("content-type", "").startswith("application/json"):  # whole all the same
+                async for piece in _at_once(self._completion(access, _read(await all_of(more)))):
                     yield piece
                 return
             streamed, some = Streamed(), False
             try:
-                async for data in response.content.iter_any():
+                while data := await more():
                     if text := streamed.take(data):
                         some = True
                         yield text
@@ -248,72 +215,6 @@ class OpenRouter:
             # The connection may end in the middle of an answer without any sign but this one.
             raise LLMUnavailable("the language model's answer is not whole")
         yield self._completion(access, answer)
-
-    # -- the SDK -----------------------------------------------------------------------------------------------
-
-    async def _post(self, access: Access, body: dict[str, Any]) -> bytes:
-        posts = self._way(access.base_url).posts
-        if posts is not None:
-            posted = await posts.post(self._head(access), encoded(body), _patience(access.timeout))
-            if not 200 <= posted.status < 300:
-                raise _refusal(posted.status, posted.headers, posted.body)
-            return posted.body
-        async with self._asked(access, body) as response:
-            raw = await response.read()
-            if not 200 <= response.status < 300:
-                raise _refusal(response.status, response.headers, raw)
-            return raw
-
-    def _asked(self, access: Access, body: Mapping[str, Any]) -> AbstractAsyncContextManager[ClientResponse]:
-        """The call itself. A redirect is an answer like any other: nothing is led elsewhere."""
-        return self._way(access.base_url).post(
-            data=encoded(body),
-            headers=_headers(access),
-            timeout=_patience(access.timeout),
-            allow_redirects=False,
-        )
-
-    def _head(self, access: Access) -> bytes:
-        head = self._heads.get((access.base_url, access.api_key))
-        if head is None:
-            from aiohttp.http import SERVER_SOFTWARE
-
-            if len(self._heads) >= _ADDRESSES:
-                self._heads.clear()
-            head = head_of(_url(access.base_url), {"User-Agent": SERVER_SOFTWARE, **_headers(access)})
-            self._heads[access.base_url, access.api_key] = head
-        return head
-
-    def _way(self, base_url: str) -> _Way:
-        """How this address is called: over the pool of the SDK's client, through its proxy if it has one for it."""
-        http = self._pool()
-        if (known := self._ways.get(base_url)) is not None:
-            return known
-        import aiohttp
-        import httpx2
-        from yarl import URL
-
-        url = _url(base_url)
-        transport: Any = http._transport_for_url(httpx2.URL(url))
-        if not isinstance(transport.client, aiohttp.ClientSession):
-            transport.client = transport.get_client()
-        post, posts = partial(transport.client.post, url), None
-        if (proxy := transport.proxy) is not None:
-            known_there = aiohttp.BasicAuth(*proxy.auth) if proxy.auth else None
-            post = partial(post, proxy=str(proxy.url), proxy_auth=known_there, proxy_headers=proxy.headers)
-        elif URL(url).user is None:
-            posts = Posts(transport.client, url)
-        if len(self._ways) >= _ADDRESSES:
-            self._ways.clear()
-        way = self._ways[base_url] = _Way(post, posts)
-        return way
-
-    def _pool(self) -> AsyncClient:
-        loop = asyncio.get_running_loop()
-        if self._http is None or self._loop is not loop:  # a pool belongs to its loop
-            self._http, self._loop = load_sdk()(), loop
-            self._ways.clear()
-        return self._http
 
     def _used(self, access: Access, answer: Mapping[str, Any]) -> Usage:
         told = answer.get("usage")
@@ -346,21 +247,6 @@ def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
     return tuple(out)
 
 
-def _url(base_url: str) -> str:
-    return base_url.rstrip("/") + _PATH
-
-
-def _headers(access: Access) -> dict[str, str]:
-    return {"Authorization": f"Bearer {access.api_key}", "Content-Type": "application/json", **_HEADERS}
-
-
-@lru_cache(maxsize=100)
-def _patience(seconds: float) -> ClientTimeout:
-    from aiohttp import ClientTimeout
-
-    return ClientTimeout(connect=seconds, sock_connect=min(_CONNECT, seconds), sock_read=seconds)
-
-
 def _read(raw: bytes) -> Any:
     try:
         return orjson.loads(raw)
@@ -368,27 +254,8 @@ def _read(raw: bytes) -> Any:
         raise LLMUnavailable("the language model's answer is not JSON") from None
 
 
-def _refusal(status: int, headers: Mapping[str, str], raw: bytes) -> LLMError:
-    try:
-        said = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        said = None
-    return from_status(status, said, headers)
-
-
 async def _at_once(completion: Completion) -> _Pieces:
     """A whole answer as a stream."""
     if completion.text:
         yield completion.text
     yield completion
-
-
-@cache
-def load_sdk() -> Callable[[], AsyncClient]:
-    """Makes what `openai.DefaultAioHttpClient` is. The types of its calls, which nothing here uses, would take half a
-    second and 20 MB."""
-    with in_part({"openai": {}}):
-        from openai._constants import DEFAULT_CONNECTION_LIMITS
-        from openai._vendor.httpx_aiohttp import Httpx2AiohttpClient
-
-    return lambda: Httpx2AiohttpClient(limits=DEFAULT_CONNECTION_LIMITS)

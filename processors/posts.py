@@ -1,7 +1,8 @@
-"""POST to one address over kept connections, with as little work as a call can take: a body out, a whole answer in.
+"""POST to one address over kept connections, with as little work as a call can take: a body out, an answer in, whole or
+as it comes.
 
 aiohttp opens the connections (its TLS, its resolver, its limit) and keeps none of them; what it does around each call
-costs four times as much as the call itself. What is out of the ordinary (a proxy, a stream) stays with it.
+costs four times as much as the call itself. What goes through a proxy stays with it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import httptools
@@ -36,6 +37,50 @@ class Posted:
     def headers(self) -> dict[str, str]:
         """With lower-case names; of several of one name the last."""
         return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._named}
+
+
+class Growing(Posted):
+    """An answer of which the head is there. `more` is what came since, b"" at the end; it raises what ended it in the
+    middle. To be closed."""
+
+    __slots__ = ("_done", "_ended", "_error", "_line", "_waiting")
+
+    def __init__(self, line: _Line, done: Callable[[_Line], None]) -> None:
+        super().__init__(0, b"", [])
+        self._line, self._done = line, done
+        self._ended = False
+        self._error: Exception | None = None
+        self._waiting: asyncio.Future[None] | None = None
+
+    async def more(self) -> bytes:
+        if not (self.body or self._ended):
+            self._waiting = asyncio.get_running_loop().create_future()
+            await self._waiting
+        if self.body:
+            came, self.body = self.body, b""
+            return came
+        if self._error is not None:
+            raise self._error
+        return b""
+
+    def begin(self, status: int, named: list[tuple[bytes, bytes]]) -> None:
+        self.status, self._named = status, named
+
+    def grew(self, body: bytes) -> None:
+        self.body += body
+        self._wake()
+
+    def end(self, error: Exception | None) -> None:
+        self._ended, self._error = True, error
+        self._wake()
+
+    def close(self) -> None:
+        """What has not come by then is not waited for."""
+        self._done(self._line)
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
 
 class Posts:
@@ -67,14 +112,20 @@ class Posts:
         finally:
             if timer is not None:
                 timer.cancel()
-        if line.reusable:
-            line.idle_since = self._loop.time()
-            self._idle.append(line)
-            if self._sweeping is None:
-                self._sweeping = self._loop.call_later(KEPT_FOR, self._sweep)
-        else:
-            line.close()
+        self._done(line)
         return posted
+
+    async def stream(self, head: bytes, body: bytes, timeout: ClientTimeout) -> Growing:
+        """The same, of which `total` bounds the opening of a connection alone."""
+        line = self._kept() or await self._opened(timeout)
+        growing = Growing(line, self._done)
+        answer = line.asked(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body), growing)
+        try:
+            await answer
+        except BaseException:
+            line.close()
+            raise
+        return growing
 
     def close(self) -> None:
         """Closes what is idle; calls under way end as they may."""
@@ -84,6 +135,15 @@ class Posts:
         for line in self._idle:
             line.close()
         self._idle.clear()
+
+    def _done(self, line: _Line) -> None:
+        if not line.reusable:
+            line.close()
+            return
+        line.idle_since = self._loop.time()
+        self._idle.append(line)
+        if self._sweeping is None:
+            self._sweeping = self._loop.call_later(KEPT_FOR, self._sweep)
 
     def _kept(self) -> _Line | None:
         while self._idle:
@@ -132,10 +192,12 @@ class _Line(asyncio.Protocol):
         self._answer: asyncio.Future[Posted] | None = None
         self.reusable = True
 
-    def asked(self, request: bytes) -> asyncio.Future[Posted]:
+    def asked(self, request: bytes, growing: Growing | None = None) -> asyncio.Future[Posted]:
+        """Done when the answer is whole, or the head of one that is `growing` is there."""
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._headed = False  # the head of the answer, not of a 1xx before it, is there
+        self._growing = growing
         self.reusable = False  # until its answer is whole
         self._answer = answer = self._loop.create_future()
         self._transport.write(request)
@@ -190,10 +252,17 @@ class _Line(asyncio.Protocol):
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        self._headed = self._parser.get_status_code() >= 200
+        status = self._parser.get_status_code()
+        self._headed = status >= 200
+        if self._headed and self._growing is not None and self._answer is not None and not self._answer.done():
+            self._growing.begin(status, self._headers)
+            self._answer.set_result(self._growing)
 
     def on_body(self, body: bytes) -> None:
-        self._body.append(body)
+        if self._growing is not None:
+            self._growing.grew(body)
+        else:
+            self._body.append(body)
 
     def on_message_complete(self) -> None:
         if not self._headed:  # 1xx: the answer is still to come
@@ -206,7 +275,9 @@ class _Line(asyncio.Protocol):
 
     def _whole(self) -> None:
         answer, self._answer = self._answer, None
-        if answer is not None and not answer.done():
+        if self._growing is not None:
+            self._growing.end(None)
+        elif answer is not None and not answer.done():
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
             answer.set_result(Posted(self._parser.get_status_code(), body, self._headers))
 
@@ -214,6 +285,8 @@ class _Line(asyncio.Protocol):
         answer, self._answer = self._answer, None
         if answer is not None and not answer.done():
             answer.set_exception(error)
+        elif self._growing is not None:
+            self._growing.end(error)
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:

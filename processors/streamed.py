@@ -5,11 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import orjson
 
 from processors.openrouter_errors import from_body
 
 _END = b"[DONE]"
+
+
+class _Delta(msgspec.Struct):
+    content: str
+    tool_calls: None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta
+    finish_reason: None = None
+    error: None = None
+
+
+class _Chunk(msgspec.Struct):
+    """A piece of text and nothing else, as nearly all are: whatever has more can't be read as one."""
+
+    choices: tuple[_Choice]
+    model: str | None = None
+    provider: str | None = None
+    usage: None = None
+    error: None = None
+
+
+_plain = msgspec.json.Decoder(_Chunk).decode
 
 
 class Streamed:
@@ -49,7 +74,21 @@ class Streamed:
         data = line[5:].strip()
         if not data or data == _END:
             return ""
-        chunk = orjson.loads(data)
+        try:
+            chunk = _plain(data)
+        except msgspec.MsgspecError:
+            return self._other(orjson.loads(data))
+        if chunk.model:
+            self._of_all["model"] = chunk.model
+        if chunk.provider:
+            self._of_all["provider"] = chunk.provider
+        text = chunk.choices[0].delta.content
+        if text:
+            self._texts.append(text)
+        return text
+
+    def _other(self, chunk: Any) -> str:
+        """What is more, or other, than a piece of text."""
         if not isinstance(chunk, dict):
             return ""
         if chunk.get("error"):

@@ -332,6 +332,67 @@ async def test_a_session_closes_while_connections_are_kept_and_used() -> None:
 
 
 @on_both_loops
+async def test_a_growing_answer_is_read_as_it_comes_and_its_connection_kept() -> None:
+    async def script(here: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in range(2):
+            await here.hears(reader)
+            writer.write(b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nX-A: 1\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for _ in range(3):
+                await here.gate.wait()
+                here.gate.clear()
+                writer.write(b"2\r\nab\r\n2\r\ncd\r\n")
+            writer.write(b"0\r\n\r\n")
+
+    async with place(script) as there, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{there.port}/"
+        to = Posts(session, url)
+        for _ in range(2):
+            growing = await to.stream(head_of(url, {}), b"{}", PATIENCE)
+            assert (growing.status, growing.headers["x-a"]) == (200, "1")
+            for _ in range(3):
+                there.gate.set()
+                came = b""
+                while len(came) < 4:
+                    came += await growing.more()
+                assert came == b"abcd"
+            assert [await growing.more(), await growing.more()] == [b"", b""]
+            growing.close()
+        assert there.connections == 1
+        to.close()
+
+
+@on_both_loops
+async def test_a_growing_answer_that_breaks_off_says_so_and_one_that_is_left_is_closed() -> None:
+    async def script(here: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await here.hears(reader)
+        writer.write(CHUNKED[:60])
+        if here.connections == 1:
+            return
+        writer.write(CHUNKED[60:70])
+        await reader.read()
+
+    async with place(script) as there, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{there.port}/"
+        to = Posts(session, url)
+        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE)
+        came = [await growing.more()]
+        with pytest.raises(aiohttp.ClientPayloadError):
+            came += [await growing.more() for _ in range(3)]
+        assert b"one, two".startswith(b"".join(came))
+        growing.close()
+        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE)
+        assert (await growing.more()).startswith(b"one")
+        waiting = asyncio.create_task(growing.more())
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        growing.close()
+        await until(lambda: there.ended == 2)
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await Posts(session, "http://127.0.0.1:1/").stream(head_of(url, {}), b"", PATIENCE)
+        to.close()
+
+
+@on_both_loops
 async def test_tls_is_the_sessions(tmp_path: Path) -> None:
     ours, stranger = certificate(tmp_path / "ours"), certificate(tmp_path / "stranger")
     trusted = ssl.create_default_context(cafile=str(ours.authority))

@@ -230,6 +230,7 @@ async def test_when_the_client_goes_away_the_model_is_stopped_and_what_was_said_
         home.llm.answers(lambda request: "well")
         await post(home, {"message": "go on", "user": "ann", "conversation_id": "long"})
         heard = asked(home, "go on")[0]
+        await home.quiet()
         lines = transcript(tmp_path, "web:ann")
     assert words.startswith(heard[1])
     assert 0 < len(heard[1]) < len(words)

@@ -12,7 +12,7 @@ from heapq import nlargest
 from itertools import compress
 from typing import Any, NamedTuple
 
-from memory.recall.terms import SHORT, Terms, groups, stem, thai
+from memory.recall.terms import SHORT, Terms, groups, stem, terms, thai
 
 _K1, _B = 0.9, 0.4
 _COMMON = 0.05  # of a large collection: a term in more of its texts than that tells nothing
@@ -59,6 +59,7 @@ class Lexical:
         self._said: dict[int, tuple[str, ...]] = {}
         self._total = sum(self._lengths)
         self._gone: set[int] = set()
+        self._fewer: dict[str, int] = {}  # by term, how many of its texts are gone
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -88,9 +89,16 @@ class Lexical:
         self._total += len(said)
         return number
 
-    def remove(self, number: int) -> None:
+    def remove(self, number: int, text: Terms | None = None) -> None:
+        """`text`: the one that was added; without it, as near as can be told by now."""
         self._gone.add(number)
         self._total -= self._lengths[number]
+        said, fewer = set((text or terms(self._plain[number])).all), self._fewer
+        held = self._unpacked(said)
+        for term in said:
+            listed = held.get(term, ())
+            if (at := bisect_left(listed, number)) < len(listed) and listed[at] == number:
+                fewer[term] = fewer.get(term, 0) + 1
 
     def packed(self, kept: Sequence[int]) -> Packed:
         """Of these numbers, which are none that were removed, in rising order; they are counted from 0 there. What is
@@ -185,29 +193,36 @@ class Lexical:
                 pieces |= dict.fromkeys(groups(run))
         self._unpacked(words)
         having = self._unpacked(pieces).get
-        listed: dict[str, Sequence[int]] = {word: having(word) or self._slips(word) for word in words}
+        fewer, slips = self._fewer.get, self._slips
+        listed: dict[str, Sequence[int]] = {word: having(word) or slips(word) for word in words}
+        listed |= {word: slips(word) for word in words if fewer(word) == len(listed[word]) > 0} if self._gone else {}
         listed |= {piece: found for piece in pieces if (found := having(piece))}
         nowhere = len(words) + len(pieces) - len(listed)
-        rarity = {count: self._rarity(count) for count in {0, *map(len, listed.values())}}
-        out: list[_Weighed] = [(term, rarity[len(found)], found) for term, found in listed.items()]
+        counts = list(map(len, listed.values()))
+        if self._gone:  # what a slip stands for is all there
+            counts = [len(found) - (fewer(term, 0) if found is having(term) else 0) for term, found in listed.items()]
+        rarity = {count: self._rarity(count) for count in {0, *counts}}
+        out: list[_Weighed] = [
+            (term, rarity[count], found) for (term, found), count in zip(listed.items(), counts, strict=True)
+        ]
         for run in dict.fromkeys(short):
             if run not in pieces:
                 among = self._having(run)
                 out.append((run, self._rarity(len(among)) * max(1, len(run) - 2), among))
-        if len(self) >= _LARGE:
-            most = _COMMON * len(self)
-            told = [one for one in out if len(having(one[0], ())) < most]
+        if len(self) - len(self._gone) >= _LARGE:
+            most = _COMMON * (len(self) - len(self._gone))
+            told = [one for one in out if len(having(one[0], ())) - fewer(one[0], 0) < most]
             out = told if told or nowhere else out
         return out, sum([weight for _, weight, _ in out]) + nowhere * rarity[0]
 
     def _having(self, run: str) -> list[int]:
         """The texts with a short Thai word."""
         if len(run) < 3:
-            return [at for at, plain in enumerate(self._plain) if run in plain]
+            return [at for at, plain in enumerate(self._plain) if run in plain and at not in self._gone]
         pieces = groups(run)
         held = self._unpacked(pieces)
         rarest = min((held.get(one, ()) for one in pieces), key=len)
-        return [at for at in rarest if run in self._plain[at]]
+        return [at for at in rarest if run in self._plain[at] and at not in self._gone]
 
     def _rarity(self, having: int) -> float:
         count = max(len(self._lengths) - len(self._gone), having)
@@ -223,7 +238,7 @@ class Lexical:
         """The texts with a Latin word that begins like this one, or is it with a slip of the finger."""
         others = slips(word, self._latin.get(word[0], ()))
         held = self._unpacked(others)
-        return sorted({number for other in others for number in held[other]})
+        return sorted({number for other in others for number in held[other]} - self._gone)
 
     def _among_many(
         self,
@@ -278,7 +293,7 @@ class Lexical:
                 if word not in asked:
                     told[word] = told.get(word, 0.0) + scores[number]
         held = self._unpacked(told)
-        weights = {word: self._rarity(len(held[word])) for word in told if word in held}
+        weights = {word: self._rarity(len(held[word]) - self._fewer.get(word, 0)) for word in told if word in held}
         if not weights:
             return
         lifted = set(best)

@@ -164,8 +164,8 @@ class Ranking:
 
     def _drop(self, name: str) -> None:
         number = self._number.pop(name)
-        self._entries[number] = None
-        self._lexical.remove(number)
+        one, self._entries[number] = self._entries[number], None
+        self._lexical.remove(number, terms(one.found_by) if one is not None else None)
         self._beside.drop(number)
 
     def kept(self, numbers: Iterable[int]) -> Kept:

@@ -44,10 +44,6 @@ Take = Callable[[Entry], Awaitable[None]]
 CatchUp = Callable[[ConversationRef], Awaitable[None]]
 
 
-class _Spooled(Exception):
-    """The spool holds something: each has to look whether it is of its conversations."""
-
-
 class SafeInbox:
     """The inbox as the webhooks see it. `take` answers a message from here; `catch_up` brings a conversation's session
     up to what was said meanwhile."""
@@ -63,7 +59,8 @@ class SafeInbox:
         self._puts = LastPuts(spool.folder / "recent")
         self._contact_at = -CONTACT_EVERY
         self._crowded = False
-        self._putting = Together(self._at_once)
+        self._putting = Together(self._through)
+        self._looked_at, self._spooled = -1.0, False  # at the spool: the loop's time, and whether it holds anything
         self._tasks: set[asyncio.Task[list[bool]]] = set()
         self.away = False
 
@@ -72,7 +69,7 @@ class SafeInbox:
         doubtful = False
         if not self.away and not self._spool.holds(messages):
             try:
-                return await self._through(messages)
+                return list(await self._putting(messages))
             except InboxUnavailable as error:
                 doubtful = error.ambiguous
         return await self._keep_here(messages, doubtful)
@@ -82,19 +79,18 @@ class SafeInbox:
         the event loop goes together. False: the inbox is away, and nothing was begun."""
         if self.away:
             return False
-        self._putting.soon(messages, partial(self._went, messages, told))
+        now = asyncio.get_running_loop().time()
+        if now != self._looked_at:  # one look for all that come in one turn of the loop
+            self._looked_at, self._spooled = now, not self._spool.is_empty()
+        if self._spooled:
+            self._apart(self.put(messages), told)
+        else:
+            self._putting.soon(messages, partial(self._went, messages, told))
         return True
-
-    async def _at_once(self, messages: Messages) -> list[bool]:
-        if not self._spool.is_empty():  # one look for all of them
-            raise _Spooled
-        return await self._through(messages)
 
     def _went(self, messages: Messages, told: Told, outcome: Sequence[bool] | BaseException) -> None:
         if isinstance(outcome, InboxUnavailable):
             self._apart(self._keep_here(messages, outcome.ambiguous), told)
-        elif isinstance(outcome, _Spooled):
-            self._apart(self.put(messages), told)
         else:
             told(outcome)
 
@@ -124,7 +120,7 @@ class SafeInbox:
         if self.away:  # since they came
             raise InboxUnavailable("the inbox is away")
         names = [name_of(message) for message, _ in messages]
-        before = self._puts.note(names)  # first: this process may be killed before it hears the answer
+        noted = self._puts.note(names)  # first: this process may be killed before it hears the answer
         try:
             async with asyncio.timeout(PATIENCE):
                 kept = await self._inbox.put(messages)
@@ -133,7 +129,7 @@ class SafeInbox:
             away = error if isinstance(error, InboxUnavailable) else InboxUnavailable("no answer", ambiguous=True)
             log.warning("the inbox is away: %s", away)
             if not away.ambiguous:
-                self._puts.take_back(names, before)
+                self._puts.take_back(noted)
             raise away from error
         if not self._crowded:
             self._puts.note_contact()

@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 _SLOTS = 1 << 16
 _CELL = 8  # bytes: a float
 
+Noted = tuple[int, float, float]  # a conversation's place, what stands there now and what stood there before
+
 
 class LastPuts:
     """`path` is made when it is missing; where it can't be, the table is this process's alone."""
@@ -25,18 +27,19 @@ class LastPuts:
         self._clock = clock
         self._at = memoryview(_mapped(path)).cast("d")  # of the inbox itself, then of conversations
 
-    def note(self, conversations: Sequence[str]) -> list[float]:
-        """Something of each is about to be put; what stood here before."""
+    def note(self, conversations: Sequence[str]) -> list[Noted]:
+        """Something of each is about to be put."""
         now, slots = self._clock(), [_slot(name) for name in conversations]
-        before = [self._at[slot] for slot in slots]
+        noted = [(slot, now, self._at[slot]) for slot in slots]
         for slot in slots:
             self._at[slot] = now
-        return before
+        return noted
 
-    def take_back(self, conversations: Sequence[str], before: Sequence[float]) -> None:
-        """Nothing was put after all."""
-        for name, value in zip(reversed(conversations), reversed(before), strict=True):
-            self._at[_slot(name)] = value
+    def take_back(self, noted: Sequence[Noted]) -> None:
+        """Nothing was put after all. What others noted since stays."""
+        for slot, now, before in noted:
+            if self._at[slot] == now:
+                self._at[slot] = before
 
     def note_contact(self) -> None:
         """The inbox answered just now."""

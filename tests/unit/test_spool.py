@@ -141,8 +141,19 @@ def test_whether_something_was_put_lately_is_known_to_every_process_and_counts_b
 
 def test_a_put_that_was_certainly_refused_leaves_no_trace(tmp_path: Path) -> None:
     puts = LastPuts(tmp_path / "recent")
-    puts.take_back(["sm:shop:a", "sm:shop:a"], puts.note(["sm:shop:a", "sm:shop:a"]))
+    puts.take_back(puts.note(["sm:shop:a", "sm:shop:a"]))
     assert not puts.recent("sm:shop:a", 60)
+
+
+def test_what_another_process_put_meanwhile_is_not_taken_back_with_what_was_refused(tmp_path: Path) -> None:
+    now = [1000.0]
+    ours, others = (LastPuts(tmp_path / "recent", lambda: now[0]) for _ in range(2))
+    noted = ours.note(["sm:shop:a"])
+    now[0] += 0.5
+    others.note(["sm:shop:a"])
+    ours.take_back(noted)
+    others.note_contact()
+    assert ours.recent("sm:shop:a", 60)
 
 
 class Remote(RedisInbox):

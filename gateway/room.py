@@ -44,7 +44,7 @@ class Room:
         last look."""
         working = self.working
         if late > self.every:
-            self.size = max(1, min(self.size, working) // 2)
+            self.size = max(1, min(self.size, self.held) // 2)
         elif late > SLOW or busy > FULL:
             self.size = max(min(self.size, LEAST), self.size - max(1, self.size // 4))
         elif working >= self.size:

@@ -202,6 +202,10 @@ def test_who_waits_for_a_model_takes_nobodys_place() -> None:
         room.resting.count = room.held
         assert room.free == 0  # each of them holds a session and a lease
         room.resting.count = 1
+    room.held, room.size = 20, 8
+    room.resting.count = 20
+    room.looked(3.0, 0.3)  # late by what else the machine does: nobody is to be found working at nothing
+    assert room.size == 4
 
 
 def test_a_full_core_and_a_slow_model_do_not_hold_each_other_up() -> None:

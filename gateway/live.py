@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,17 +20,14 @@ from gateway.inbox.base import event_of
 from gateway.messages import RELAYED, InboundMessage, Kind
 from memory import keys
 from memory.models import Message
-from memory.redis_client import in_company
 from processors.models import iso
 
 log = logging.getLogger(__name__)
 
 TOGETHER = 0.1  # seconds in which what happens in one tenant is gathered
-COMPANY = 0.2  # seconds at most in which it waits for something else that goes to Redis
 WAITING = 1000  # events that wait for Redis; beyond that the oldest are not told
 KINDS = ("message", "event", "memory", "takeover")
 
-_Data = Mapping[str, Any] | InboundMessage | Exchange
 _TOLD_BY_THE_TURN = RELAYED | AMENDS | {Kind.FOLLOW, Kind.UNFOLLOW}
 
 
@@ -46,10 +42,8 @@ class Live:
     def __init__(self, client: Redis) -> None:
         self._redis = client
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: list[tuple[str, str, _Data]] = []  # tenant, kind, data; of a turn's kind what it did
+        self._waiting: list[tuple[str, str, Mapping[str, Any] | InboundMessage]] = []  # tenant, kind, data
         self._telling: asyncio.Task[None] | None = None
-        self._changed: deque[tuple[str, str]] = deque(maxlen=WAITING)  # from other threads: tenant, user
-        self._called = False
 
     def arrived(self, tenant: Tenant, message: InboundMessage) -> None:
         """A person's message is in the inbox. What only the turn can tell is told with its end: what a command did, a
@@ -59,28 +53,40 @@ class Live:
             self.tell(tenant.id, "message", message)
 
     async def after(self, exchange: Exchange) -> None:
-        self.tell(exchange.ref.tenant, "turn", exchange)
+        ref = exchange.ref
+        where = {
+            "user_id": ref.user,
+            "agent": ref.agent,
+            "conversation_id": ref.conversation,
+            "channel": exchange.channel,
+        }
+        for line in exchange.said:
+            if line["message"] and not _told_before(line):
+                by = "staff" if (line.get("metadata") or {}).get("by") == "staff" else line["role"]
+                told = {"role": by, "message": line["message"], "message_id": line.get("message_id")}
+                self.tell(ref.tenant, "message", where | told | {"timestamp": line.get("timestamp")})
+        if (event := exchange.event) is not None:
+            about = {
+                "event_id": event.event_id,
+                "event_type": event.event_type.value,
+                "importance_score": event.importance_score,
+                "timestamp": iso(event.timestamp),
+            }
+            self.tell(ref.tenant, "event", where | about)
+        if exchange.state and (exchange.state == "human") != (exchange.session.state == "human"):
+            holder = "human" if exchange.state == "human" else "bot"
+            self.tell(ref.tenant, "takeover", where | {"by": holder, "timestamp": iso(exchange.now)})
 
     def remembered(self, tenant: str, user: str) -> None:
         """What is known of a person ("": of the tenant itself) changed. From any thread."""
-        if (loop := self._loop) is None:
-            return
-        self._changed.append((tenant, user))
-        if not self._called:  # a loop that is asleep is woken once for all that comes in a moment
-            self._called = True
-            loop.call_soon_threadsafe(loop.call_later, TOGETHER, self._tell_changed)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.tell, tenant, "memory", {"user_id": user})
 
-    def tell(self, tenant: str, kind: str, data: _Data) -> None:
+    def tell(self, tenant: str, kind: str, data: Mapping[str, Any] | InboundMessage) -> None:
         self._waiting.append((tenant, kind, data))
         del self._waiting[:-WAITING]
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell())
-
-    def _tell_changed(self) -> None:
-        self._called = False  # before they are taken: what comes behind that is told by the next call
-        while self._changed:
-            tenant, user = self._changed.popleft()
-            self.tell(tenant, "memory", {"user_id": user})
 
     def begin(self) -> None:
         """From the loop that tells: only then anything from other threads is told."""
@@ -96,7 +102,6 @@ class Live:
     async def _tell(self) -> None:
         while self._waiting:
             await asyncio.sleep(TOGETHER)
-            await in_company(self._redis, COMPANY)
             some, self._waiting = self._waiting, []
             together: dict[str, list[bytes]] = {}
             try:
@@ -105,43 +110,12 @@ class Live:
                 listening = {_text(channel) for channel, listeners in heard if listeners}
                 for tenant, kind, data in some if listening else ():
                     if (channel := channel_key(tenant)) in listening:
-                        told = _happened(data) if isinstance(data, Exchange) else [(kind, data)]
-                        together.setdefault(channel, []).extend(_event(*one) for one in told)
+                        told = _said(data) if isinstance(data, InboundMessage) else data
+                        together.setdefault(channel, []).append(orjson.dumps({"kind": kind, "data": told}))
                 for channel, events in together.items():
                     await self._redis.publish(channel, b"[" + b",".join(events) + b"]")
             except (RedisError, OSError) as error:
                 log.debug("nobody is told what happens now: %s", type(error).__name__)
-
-
-def _event(kind: str, data: Mapping[str, Any] | InboundMessage) -> bytes:
-    return orjson.dumps({"kind": kind, "data": _said(data) if isinstance(data, InboundMessage) else data})
-
-
-def _happened(exchange: Exchange) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What there is to tell of a turn."""
-    ref = exchange.ref
-    where = {
-        "user_id": ref.user,
-        "agent": ref.agent,
-        "conversation_id": ref.conversation,
-        "channel": exchange.channel,
-    }
-    for line in exchange.said:
-        if line["message"] and not _told_before(line):
-            by = "staff" if (line.get("metadata") or {}).get("by") == "staff" else line["role"]
-            told = {"role": by, "message": line["message"], "message_id": line.get("message_id")}
-            yield "message", where | told | {"timestamp": line.get("timestamp")}
-    if (event := exchange.event) is not None:
-        about = {
-            "event_id": event.event_id,
-            "event_type": event.event_type.value,
-            "importance_score": event.importance_score,
-            "timestamp": iso(event.timestamp),
-        }
-        yield "event", where | about
-    if exchange.state and (exchange.state == "human") != (exchange.session.state == "human"):
-        holder = "human" if exchange.state == "human" else "bot"
-        yield "takeover", where | {"by": holder, "timestamp": iso(exchange.now)}
 
 
 def _said(message: InboundMessage) -> dict[str, Any]:

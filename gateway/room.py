@@ -8,7 +8,7 @@ from types import TracebackType
 
 FIRST = 8
 LEAST = 4  # while the core is the bottleneck
-HELD = 4  # times as many are in hand, with those that wait for others: each keeps a session, and a lease to be renewed
+HELD = 4  # times as many are in hand, with those that wait for a model: each keeps a session, and a lease to be renewed
 FULL = 0.85  # of a core: what more in hand would only share
 SLOW = 0.1  # seconds that the event loop may be late before more in hand only makes everybody wait
 
@@ -20,8 +20,9 @@ class Room:
     at less: what waits outside is claimed in turn, tenant by tenant, and what waits inside is not. A flood of one stays
     outside.
 
-    Who waits for a model or a platform (`resting`) costs no core and takes nobody's place: a slow model leaves room for
-    as many more as the core can serve meanwhile."""
+    Who waits for a model (`resting`) costs no core and takes nobody's place: a slow one leaves room for as many more as
+    the core can serve meanwhile. Who waits for a platform keeps theirs: a worker that dies leaves each call that was
+    under way in doubt, so there must not be hundreds."""
 
     def __init__(self, most: int, lease: float) -> None:
         self.every = lease / 20  # seconds between looks, and how late one may be

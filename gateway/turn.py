@@ -200,8 +200,7 @@ class Turn:
                     case Expired(why):
                         dead = why
                     case _:
-                        with self._resting:
-                            dead = await self._courier.deliver(claim, tenant, outbox)
+                        dead = await self._courier.deliver(claim, tenant, outbox)
                         if dead is not None and dead.startswith(REFUSED):
                             outbox = await self._apologise(claim, moment, outbox)
             sent_at = self._clock()

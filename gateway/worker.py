@@ -55,6 +55,7 @@ class Worker:
         self._grace = grace
         self._on_alive = on_alive
         self._active: dict[asyncio.Task[None], Claim] = {}
+        self._newest: dict[str, asyncio.Task[None]] = {}  # of each conversation in hand
         self._pressure: defaultdict[str, Pressure] = defaultdict(Pressure)  # of each tenant: one's flood is its own
         self.handled = 0
         self.failed = 0
@@ -90,11 +91,11 @@ class Worker:
             pressure.note(claim.waited)
             if pressure.high():
                 claim = replace(claim, hurried=True)
-            for earlier, held in self._active.items():
-                if held.conversation == claim.conversation:  # its lease ended while this process was not running
-                    log.warning("claim lost", extra={"conversation": claim.conversation})
-                    earlier.cancel()
-            task = asyncio.create_task(self._one(claim), name=claim.conversation)
+            name = claim.conversation
+            if (earlier := self._newest.get(name)) is not None:  # its lease ended while this process was not running
+                log.warning("claim lost", extra={"conversation": name})
+                earlier.cancel()
+            task = self._newest[name] = asyncio.create_task(self._one(claim), name=name)
             self._active[task] = claim
             self._room.held += 1
             task.add_done_callback(self._ended)
@@ -102,7 +103,9 @@ class Worker:
             await self._inbox.wait(POLL if found.next_due is None else min(POLL, found.next_due), stopped)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._active.pop(task, None)
+        name = self._active.pop(task).conversation
+        if self._newest.get(name) is task:
+            del self._newest[name]
         self._room.held -= 1
         self._room.changed.set()
 

@@ -100,7 +100,7 @@ async def measure(seconds: float, only: set[str], quick: bool = False) -> dict[s
             ]
             for contestant in (contestants[1], contestants[3]):
                 await house.warm(contestant.door)
-            result["turns"] = await compare(house, contestants, 0.3 * max(seconds, 3.0), quick)
+            result["turns"] = await compare(house, contestants, 0.4 * max(seconds, 2.5), quick)
             result["doubles"] = house.standin.doubles
         running = {name: process for name, process in house.processes.items() if process.alive()}
         result["resident_mb"] = {name: resident_mb(process.pid) for name, process in running.items()}

@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 from benchmarks.house import House, seed
-from benchmarks.load import Door, answered_at
+from benchmarks.load import KNOWN, Door, answered_at
 
 EVERY = 0.002  # seconds of CPU
 
@@ -111,7 +111,7 @@ async def split(house: House, door: Door, rate: float, seconds: float, cpu: dict
     await house.warm(door)
     await house.quiet()
     await seed(house)
-    await answered_at(house.standin, door, rate, 1.0, full=True)
+    await answered_at(house.standin, door, rate, KNOWN / rate, full=True)
     os.kill(process.pid, signal.SIGUSR1)
     await answered_at(house.standin, door, rate, seconds, full=True)
     os.kill(process.pid, signal.SIGUSR2)

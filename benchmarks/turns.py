@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import table
 from benchmarks.house import House, seed
-from benchmarks.load import Door, Outcome, answered, answered_at, median
+from benchmarks.load import KNOWN, Door, Outcome, answered, answered_at, median
 from benchmarks.processes import cpu_seconds
 
 ROUNDS = {False: 3, True: 5}  # with empty histories and with full ones
@@ -57,6 +57,10 @@ async def compare(
         for model_seconds in (*AT_ONCE, *([SLOWEST] if full else [])):
             house.standin.model_seconds = model_seconds
             found = {one.name: _Found() for one in contestants}
+            if full:  # from here on each customer's history is full and stays so
+                await seed(house)
+                for one in contestants:
+                    await answered_at(house.standin, one.door, RATE, KNOWN / RATE, full=True)
             for _ in range(1 if quick else ROUNDS[full]):
                 for one in contestants:
                     await _round(house, one, found[one.name], seconds, full, model_seconds)
@@ -71,8 +75,6 @@ async def _round(
 ) -> None:
     standin, door = house.standin, contestant.door
     pids = {name: house.processes[name].pid for name in contestant.processes} | {"redis": house.redis_pid}
-    if full:
-        await seed(house)
     await answered_at(standin, door, RATE, 0.5, full=full)
     before = {name: cpu_seconds(pid) for name, pid in pids.items()}
     asked = standin.model_calls
@@ -83,8 +85,6 @@ async def _round(
     found.times += [time - model_seconds * 1000 for time in steady.times]
     _add(found, steady)
     if model_seconds in AT_ONCE:
-        if full:  # no longer than they were: the small bots forget what is older
-            await seed(house)
         most = await answered(standin, door, seconds, full=full, at_once=AT_ONCE[model_seconds])
         found.rates.append(most.rate)
         _add(found, most)

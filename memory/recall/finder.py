@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HELD = 160  # rankings in memory, of 50 kB mostly; made anew within a millisecond or two for nearly everybody
+_HELD = 320  # rankings in memory, of 50 kB mostly; made anew within a millisecond or two for nearly everybody
 _HELD_ENTRIES = 60_000  # in all of them; the least recently used go
 _HELD_BESIDE = 12_000  # the same where what is held of many is on disk as well: as little as reading it costs
 _MANY = 100  # entries from which words are kept on disk

@@ -96,7 +96,9 @@ def test_a_key_ends_on_its_day_and_its_last_use_is_known(tmp_path: Path) -> None
         keys.opens(asking(key, "GET", "/api/v1/memory"))
 
 
-CALLS_OUT = re.compile(r"\b(ClientSession|urlopen|AsyncClient|Httpx2AiohttpClient|RESTClientObject|Posts|urlretrieve)\(")
+CALLS_OUT = re.compile(
+    r"\b(ClientSession|urlopen|AsyncClient|Httpx2AiohttpClient|RESTClientObject|Posts|urlretrieve)\("
+)
 # Each calls addresses that the operator set: the platforms', the language model's, the embeddings'.
 CALLERS = {
     "gateway/adapters/downloads.py",

@@ -20,7 +20,6 @@ import asyncio
 import logging
 import random
 import secrets
-import time
 import zlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -42,7 +41,6 @@ from gateway.inbox.base import (
     event_of,
     name_of,
 )
-from gateway.inbox.listening import BLOCK
 from gateway.inbox.redis import (
     INDEX,
     RedisInbox,
@@ -54,6 +52,7 @@ from gateway.inbox.redis import (
     text_of,
     with_library,
 )
+from gateway.inbox.shards import Shards, key_of, now
 from gateway.messages import InboundMessage, decode
 from gateway.pacing import Limit
 from memory.short_term import lua
@@ -63,12 +62,7 @@ log = logging.getLogger(__name__)
 OF_A_CONVERSATION = ("put", "take", "letters", "finish", "fail", "intent", "move_in", "move_out", "forget", "look")
 OF_A_SHARD = ("mark", "claim", "beat", "settle", "seize", "depth")
 AS_ON_A_PLAIN_SERVER = ("behind", "pass", "hold", "pending")
-EVERY = 2.0  # seconds between looks at a shard of which nothing was heard
-TOLD_EVERY = 10.0  # seconds between looks at how many shards there are
-GONE_AFTER = 60.0  # seconds since anybody last put into that many
-DEAF_FOR = 1.0  # seconds before a shard whose server is away is listened to again
 MOST_MOVES = 10
-NUMBERS = f"{INDEX}:shards"  # sorted set: a number of shards → when a process with that number was last at work, s
 
 
 class Mark(NamedTuple):
@@ -80,10 +74,6 @@ class Mark(NamedTuple):
     only_if_none: bool = False
 
 
-def key_of(shard: int) -> str:
-    return f"cc:i:{{{shard}}}"
-
-
 class SpreadInbox(RedisInbox):
     """`shards`: over how many what waits is marked from now on."""
 
@@ -91,16 +81,10 @@ class SpreadInbox(RedisInbox):
         self, client: Redis, worker: str = "", *, lease: float = 10.0, copies: int = 0, shards: int = 16
     ) -> None:
         super().__init__(client, worker, lease=lease, copies=copies)
-        self._shards = shards
-        self._known = shards  # as many are looked after
-        self._told_at: float | None = None
+        self._number = shards
+        self._shards = Shards(client, shards, self._look_at)
         self._half_lease = lease / 2
         self._lost: dict[int, str] = {}  # shard → request id of a claim whose answer was lost
-        self._heard: set[int] = set()  # shards that were woken, or have more than was taken
-        self._looked: dict[int, float] = {}
-        self._due: dict[int, float] = {}
-        self._deaf: dict[int, float] = {}
-        self._listening: dict[int, asyncio.Task[Any]] = {}
         self._sure: dict[str, float] = {}  # token → when its lease was last known to be ours
 
     @staticmethod
@@ -117,7 +101,7 @@ class SpreadInbox(RedisInbox):
     # -- putting -------------------------------------------------------------------------------------------------------
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
-        await self._learn()
+        await self._shards.learn()
         kept: list[bool] = [False] * len(messages)
         by_name: defaultdict[str, list[int]] = defaultdict(list)
         for at, (message, _) in enumerate(messages):
@@ -160,28 +144,20 @@ class SpreadInbox(RedisInbox):
             by_shard[mark.shard] += [mark.name, mark.wait, int(mark.only_if_none)]
         await _all(self._keep("mark", f"{key_of(k)}:due", [key_of(k), *told]) for k, told in by_shard.items())
         for mark in marks:
-            self._note(mark.shard, mark.wait)
-
-    def _note(self, shard: int, wait: int) -> None:
-        """In a shard something is to be looked at in that many ms, if not never."""
-        if wait == 0:
-            self._heard.add(shard)
-        elif wait > 0:
-            at = _now() + wait / 1000
-            self._due[shard] = min(at, self._due.get(shard, at))
+            self._shards.note(mark.shard, mark.wait)
 
     def _shard(self, name: str) -> int:
-        return zlib.crc32(name.encode()) % self._shards
+        return zlib.crc32(name.encode()) % self._number
 
     # -- claiming ------------------------------------------------------------------------------------------------------
 
     async def claim(self, limit: int, *, listen: bool = False) -> Claims:
-        await self._learn()
-        self._collect()
+        await self._shards.learn()
+        self._shards.collect()
         claims: list[Claim] = []
         failed: list[InboxUnavailable] = []
         asked: set[int] = set()
-        while len(claims) < limit and (some := self._worth_asking(asked if failed else set())):
+        while len(claims) < limit and (some := self._shards.worth_asking(asked if failed else set())):
             room = limit - len(claims)
             some = random.sample(some, min(room, len(some)))
             asked.update(some)
@@ -197,36 +173,16 @@ class SpreadInbox(RedisInbox):
                     claims += one
         if failed and not claims and len(failed) == len(asked):
             raise failed[0]
-        next_due = min(self._due.values(), default=None)
-        return Claims(tuple(claims), None if next_due is None else max(0.0, next_due - _now()))
-
-    def _worth_asking(self, but: set[int]) -> list[int]:
-        """Shards of which something was heard, where something is due, or which were not looked at for a while."""
-        now = _now()
-        return [
-            shard
-            for shard in range(self._known)
-            if shard not in but
-            and (
-                shard in self._heard
-                or self._due.get(shard, now + 1) <= now
-                or now - self._looked.get(shard, -EVERY) >= EVERY
-            )
-        ]
+        return Claims(tuple(claims), self._shards.next_due())
 
     async def _claim_from(self, shard: int, want: int) -> list[Claim]:
-        self._heard.discard(shard)
-        self._looked[shard] = _now()
+        self._shards.asked(shard)
         repeat = shard in self._lost
         request = self._lost.setdefault(shard, f"{next(self._requests)}-{secrets.token_hex(3)}")
         arguments = [key_of(shard), shard, self._worker, request, want, self._lease_ms, int(repeat)]
         wait, rows = await self._run("claim", arguments, f"{key_of(shard)}:due")
         del self._lost[shard]
-        self._due.pop(shard, None)
-        if wait >= 0:
-            self._due[shard] = _now() + wait / 1000
-        if len(rows) >= want:
-            self._heard.add(shard)
+        self._shards.answered(shard, wait, more=len(rows) >= want)
         taken = await asyncio.gather(*(self._take(shard, *row) for row in rows), return_exceptions=True)
         for one in taken:
             if isinstance(one, InboxUnavailable):  # the lease ends
@@ -240,7 +196,7 @@ class SpreadInbox(RedisInbox):
         what, *rest = await self._run("take", [name, token, shard, LONGEST_BATCH], _hash(name))
         if what == b"claim":
             attempts, allowed, session, outbox, failure, carried, *messages = rest
-            self._sure[token] = _now()
+            self._sure[token] = now()
             return Claim(
                 conversation=name,
                 token=token,
@@ -286,7 +242,7 @@ class SpreadInbox(RedisInbox):
         return {name for one in well for name in one}
 
     async def _beat(self, shard: int, claims: list[Claim]) -> set[str]:
-        began = _now()
+        began = now()
         arguments: list[Any] = [key_of(shard), self._lease_ms]
         for claim in claims:
             arguments += [claim.conversation, claim.token]
@@ -303,12 +259,12 @@ class SpreadInbox(RedisInbox):
             await self._run("settle", [place, name, token, wait], f"{place}:due")
         except InboxUnavailable as error:
             log.debug("a lease runs out by itself: %s", error)
-        self._note(shard, wait)
+        self._shards.note(shard, wait)
 
     # -- the end of a try ----------------------------------------------------------------------------------------------
 
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
-        if _now() - self._sure.get(claim.token, -self._half_lease) >= self._half_lease and await self._beat(
+        if now() - self._sure.get(claim.token, -self._half_lease) >= self._half_lease and await self._beat(
             _shard_of(claim), [claim]
         ):
             return None
@@ -416,78 +372,28 @@ class SpreadInbox(RedisInbox):
     # -- the shards ----------------------------------------------------------------------------------------------------
 
     async def wait(self, timeout: float, stop: asyncio.Future[Any] | None = None) -> None:
-        """One blocked read a shard: whoever is woken knows where to look."""
-        until = _now() + timeout * random.uniform(1.0, 1.05)
-        stopped = set() if stop is None else {stop}
-        while not self._collect() and (left := until - _now()) > 0 and not (stop is not None and stop.done()):
-            for shard in range(self._known):
-                if shard not in self._listening and self._deaf.get(shard, 0.0) <= _now():
-                    self._listening[shard] = asyncio.create_task(self._woken_in(shard))
-            pause = min([left, *(at - _now() for at in self._deaf.values() if at > _now())])
-            if told := {*self._listening.values(), *stopped}:
-                await asyncio.wait(told, timeout=max(pause, 0.0), return_when=asyncio.FIRST_COMPLETED)
-            else:  # none can be heard just now
-                await asyncio.sleep(max(pause, 0.0))
-
-    def _collect(self) -> bool:
-        """Whether a blocked read has ended with a wake-up."""
-        woken = False
-        for shard, task in [one for one in self._listening.items() if one[1].done()]:
-            del self._listening[shard]
-            if task.result():
-                self._heard.add(shard)
-                woken = True
-        return woken
-
-    async def _woken_in(self, shard: int) -> bool:
-        try:
-            with mapped():
-                return await self._redis.blpop([f"{key_of(shard)}:wake"], timeout=BLOCK) is not None
-        except InboxUnavailable as error:
-            log.debug("shard %d is not heard: %s", shard, error)
-            self._deaf[shard] = _now() + DEAF_FOR
-            return False
-
-    async def _learn(self) -> None:
-        """How many shards others put into, and tells them of ours."""
-        if self._told_at is not None and _now() - self._told_at < TOLD_EVERY:
-            return
-        wall = time.time()
-        with mapped():
-            await self._redis.zadd(NUMBERS, {str(self._shards): wall})
-            found: Any = await self._redis.zrange(NUMBERS, 0, -1, withscores=True)
-        numbers = {int(number): at for number, at in found}
-        self._known = max(numbers)
-        self._told_at = _now()
-        stale = {number for number, at in numbers.items() if number != self._shards and wall - at >= GONE_AFTER}
-        used = max(numbers.keys() - stale)
-        if stale:
-            left = [await self._look_at(shard) for shard in range(used, self._known)]
-            if not any(one.ready + one.due + one.leased for one in left):
-                with mapped():
-                    await self._redis.zrem(NUMBERS, *stale)
-                self._known = used
+        await self._shards.wait(timeout, stop)
 
     async def pending(self, most: int) -> list[str] | None:
-        await self._learn()
-        places = [key_of(shard) for shard in range(self._known)]
+        await self._shards.learn()
+        places = list(map(key_of, self._shards.all()))
         found = await _all(self._run("pending", [place, most], f"{place}:due") for place in places)
         names = [name.decode() for one in found if one is not None for name in one]
         return None if None in found or len(names) > most else names
 
     async def _waiting_of(self, tenant: str) -> list[str]:
-        await self._learn()
+        await self._shards.learn()
         found: dict[str, None] = {}
         with mapped():
             for mark in ("due", f"ready:{tenant}", "lease", "due"):
-                keys = [f"{key_of(shard)}:{mark}" for shard in range(self._known)]
+                keys = [f"{key_of(shard)}:{mark}" for shard in self._shards.all()]
                 members: Any = await _all(self._redis.zrange(key, 0, -1) for key in keys)
                 found |= dict.fromkeys(one.decode() for some in members for one in some)
         return [name for name in found if name.startswith(f"sm:{tenant}:")]
 
     async def depth(self) -> Depth:
-        await self._learn()
-        parts = await _all(self._look_at(shard) for shard in range(self._known))
+        await self._shards.learn()
+        parts = await _all(map(self._look_at, self._shards.all()))
         dead = 0
         with mapped():
             graves: Any = await self._redis.smembers(f"{INDEX}:graves")
@@ -507,10 +413,7 @@ class SpreadInbox(RedisInbox):
         return Depth(ready, due, leased, 0, oldest_ms / 1000)
 
     async def close(self) -> None:
-        for task in self._listening.values():
-            task.cancel()
-        if self._listening:
-            await asyncio.wait(self._listening.values(), timeout=2)
+        await self._shards.close()
         await super().close()
 
 
@@ -520,10 +423,6 @@ def _hash(name: str) -> str:
 
 def _shard_of(claim: Claim) -> int:
     return int(claim.token.partition(":")[0])
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 async def _all(calls: Iterable[Awaitable[Any]]) -> list[Any]:

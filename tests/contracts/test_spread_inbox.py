@@ -10,9 +10,10 @@ import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from gateway.errors import InboxUnavailable
-from gateway.inbox import spread_inbox
+from gateway.inbox import shards
 from gateway.inbox.base import Claim, Outcome
-from gateway.inbox.spread_inbox import NUMBERS, SpreadInbox
+from gateway.inbox.shards import NUMBERS
+from gateway.inbox.spread_inbox import SpreadInbox
 from memory.redis_client import connect
 from tests.contracts.test_inbox import AT_ONCE, claim_one, message
 
@@ -93,11 +94,11 @@ async def test_the_mark_of_what_was_finished_and_not_settled_goes_when_its_lease
     following = await claim_one(dies, 30.0)
     assert [one.event_id for one in following.messages] == ["e2"]
     assert await dies.finish(following, None) == (Outcome.DONE, None)
-    lives._heard.update(range(16))
     while await waiting(lives) != (0, 0, 0):
+        for shard in range(16):
+            lives._shards.note(shard, 0)
         assert (await lives.claim(5)).claims == ()
         await lives.wait(0.5)
-        lives._heard.update(range(16))
 
 
 async def test_what_comes_between_the_end_of_a_batch_and_its_mark_is_not_lost(make: Make) -> None:
@@ -111,7 +112,7 @@ async def test_what_comes_between_the_end_of_a_batch_and_its_mark_is_not_lost(ma
 async def test_their_number_may_change_while_messages_wait(
     make: Make, monkeypatch: pytest.MonkeyPatch, before: int, after: int
 ) -> None:
-    monkeypatch.setattr(spread_inbox, "TOLD_EVERY", 0.0)
+    monkeypatch.setattr(shards, "TOLD_EVERY", 0.0)
     old, new = make(shards=before), make(shards=after)
     names = [f"line:U{number}" for number in range(12)]
     await old.put([(message("e1", name), AT_ONCE) for name in names])
@@ -119,7 +120,7 @@ async def test_their_number_may_change_while_messages_wait(
     await new.put([(message("e2", name), AT_ONCE) for name in names])  # marked where they are already
     seen = {held.conversation: [one.event_id for one in held.messages]}
     await new.finish(held, None)
-    monkeypatch.setattr(spread_inbox, "GONE_AFTER", 0.0)
+    monkeypatch.setattr(shards, "GONE_AFTER", 0.0)
     await new.depth()
     for _ in range(12):
         claim = await claim_one(new)

@@ -58,7 +58,7 @@ class ClockedSpread(SpreadInbox):
         return clocked(SpreadInbox._sources())
 
     async def claim(self, limit: int) -> Claims:
-        self._heard.add(0)
+        self._shards.note(0, 0)
         return await super().claim(limit)
 
 

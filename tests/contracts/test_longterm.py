@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import itertools
 import json
@@ -10,6 +11,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -587,3 +589,19 @@ class TestChange:
         journal_file = base / TENANT / "line:U1.journal"
         lines = journal_file.read_bytes().splitlines()
         assert len(lines[-1]) < 2 * len(lines[0]) + 400
+
+    async def test_what_is_held_in_memory_takes_a_small_multiple_of_the_files(
+        self, store: JsonFiles, base: Path
+    ) -> None:
+        await store.save_events(TENANT, USER, [event()])
+        tracemalloc.start()
+        try:
+            for number in range(1, 60):
+                await store.save_events(TENANT, USER, [event(number, note="x" * 300)])
+                await store.load(TENANT, USER)
+            gc.collect()
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        on_disk = sum(file.stat().st_size for file in (base / TENANT).iterdir())
+        assert held < 3 * on_disk

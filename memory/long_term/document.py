@@ -240,7 +240,7 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
 
 def _longer(known: Sequence[Event], raw: Sequence[Any]) -> Sequence[Event] | None:
     """With what the lines of a journal add; None where that takes a closer look."""
-    # Copied, as events hold on to what they were read from, and orjson's bytes to all that was set aside for them: eight
+    # Copied: events hold on to what they were read from, and orjson's bytes to all that was set aside for them, eight
     # kilobytes for one event.
     new = events.read(bytes(memoryview(dump(raw)))) if raw else []
     if new is None:

@@ -9,10 +9,10 @@ next.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ import msgspec
 from config.tenants import LineChannel, Tenant
 from gateway.adapters.base import Call
 from gateway.inbox.base import Claim, Inbox
+from gateway.meanwhile import Meanwhile
 from gateway.messages import BEGUN, RELAYED, Answer, InboundMessage, Kind, QuickReply, Target, target_of
 from gateway.moment import Done, Moment
 from gateway.outbox import Courier, Outbox, decode
@@ -140,15 +141,9 @@ class Patience:
         holder = self._holders.get(outbox.target.platform)
         if holder is None:
             return await answer(moment)
-        thinking = asyncio.create_task(answer(moment))
-        try:
-            while not thinking.done():
-                await asyncio.wait({thinking}, timeout=self._until_old(claim, outbox))
-                if not thinking.done():
-                    await self._hold(claim, moment, outbox, holder)
-            return await thinking
-        finally:
-            thinking.cancel()
+        hold = partial(self._hold, claim, moment, outbox, holder)
+        async with Meanwhile(partial(self._until_old, claim, outbox), hold):
+            return await answer(moment)
 
     def pack(self, moment: Moment, outbox: Outbox, answer: Answer) -> Outbox:
         """The outbox with its answer, to go by the freshest token that is left."""

@@ -82,6 +82,7 @@ class Draft:
             self._place["message_thread_id"] = int(target.thread_id)
         self._text = ""
         self._news = asyncio.Event()
+        self._begins: asyncio.TimerHandle | None = None
         self._showing: asyncio.Task[None] | None = None
         self._flying = False
         self._over = False
@@ -89,20 +90,25 @@ class Draft:
     def grew(self, text: str) -> None:
         self._text = text
         self._news.set()
-        if self._showing is None and not self._over:
-            self._showing = asyncio.create_task(self._show_all())
+        if self._begins is None and not self._over:
+            self._begins = asyncio.get_running_loop().call_later(self._times.first_after, self._begin)
+
+    def _begin(self) -> None:
+        self._showing = asyncio.create_task(self._show_all())
 
     async def close(self) -> None:
         self._over = True
-        if self._showing is None:
+        if self._begins is not None:
+            self._begins.cancel()
+        showing, self._showing = self._showing, None  # else each would hold the other until somebody collects them
+        if showing is None:
             return
         if self._flying:
-            await asyncio.wait({self._showing}, timeout=self._times.in_flight)
-        self._showing.cancel()
-        await asyncio.wait({self._showing})
+            await asyncio.wait({showing}, timeout=self._times.in_flight)
+        showing.cancel()
+        await asyncio.wait({showing})
 
     async def _show_all(self) -> None:
-        await asyncio.sleep(self._times.first_after)
         shown, at = "", 0.0
         while not self._over:
             self._news.clear()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -203,3 +205,19 @@ async def test_a_bot_whose_drafts_were_taken_is_not_left_alone_for_one_that_was_
     await until(lambda: len(chat.shown) == 2)
     await draft.close()
     assert drafts.watch(BOT, CHAT, chat.show) is not None
+
+
+async def test_who_was_watched_is_held_by_nothing_once_the_turn_is_over() -> None:
+    chat = Chat()
+    draft = chat.watch()
+    draft.grew("One")
+    await until(lambda: len(chat.shown) == 1)
+    await draft.close()
+    gone = weakref.ref(draft)
+    gc.disable()  # what holds itself would stay until all objects are looked through
+    try:
+        del draft
+        await asyncio.sleep(0)
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -10,8 +10,8 @@ from typing import Any
 
 class Meanwhile:
     """`async with Meanwhile(pause, work):` calls `work` beside the block, each time `pause()` seconds after the block
-    began or the last call ended. A call under way is waited for at the block's end, and given up with the block. What it
-    raises ends the block. Until the first call it costs a timer and no task."""
+    began or the last call ended. A call under way is waited for at the block's end, and given up with the block. What
+    it raises ends the block. Until the first call it costs a timer and no task."""
 
     def __init__(self, pause: Callable[[], float], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._pause = pause

@@ -35,7 +35,7 @@ class Entry:
 
 
 class Cache(Generic[E]):
-    """`max_bytes` counts the bytes on disk of what is held; in memory it is a small multiple of that."""
+    """`max_bytes` counts the bytes on disk of what is held; in memory it is about as much."""
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self._max_entries = max_entries

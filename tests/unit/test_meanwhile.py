@@ -54,13 +54,24 @@ async def test_what_is_under_way_at_the_blocks_end_is_waited_for() -> None:
     assert work.ended == 1
 
 
+async def beside(work: Work, then: Exception | None = None) -> None:
+    """A block that lasts until the work has begun."""
+    async with Meanwhile(lambda: 0.0, work):
+        while not work.begun:
+            await asyncio.sleep(0)
+        if then is not None:
+            raise then
+
+
 async def test_what_it_raises_ends_the_block() -> None:
-    work, reached = Work(error=ValueError("lost")), False
+    async def block() -> None:
+        async with Meanwhile(lambda: 0.0, Work(error=ValueError("lost"))):
+            await asyncio.sleep(60)
+
+    began = asyncio.get_running_loop().time()
     with pytest.raises(ValueError, match="lost"):
-        async with Meanwhile(lambda: 0.0, work):
-            await asyncio.sleep(5)
-            reached = True
-    assert not reached
+        await block()
+    assert asyncio.get_running_loop().time() - began < 30
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
@@ -68,9 +79,7 @@ async def test_what_it_raises_ends_the_block() -> None:
 
 async def test_what_it_raises_at_the_end_is_raised_as_well() -> None:
     with pytest.raises(ValueError, match="lost"):
-        async with Meanwhile(lambda: 0.0, work := Work(takes=0.02, error=ValueError("lost"))):
-            while not work.begun:
-                await asyncio.sleep(0)
+        await beside(Work(takes=0.02, error=ValueError("lost")))
 
 
 async def test_a_block_that_is_given_up_gives_it_up_too() -> None:
@@ -109,8 +118,5 @@ async def test_who_is_given_up_by_others_while_it_fails_stays_given_up() -> None
 async def test_a_failing_block_lets_it_end() -> None:
     work = Work(takes=0.02)
     with pytest.raises(KeyError):
-        async with Meanwhile(lambda: 0.0, work):
-            while not work.begun:
-                await asyncio.sleep(0)
-            raise KeyError("x")
+        await beside(work, KeyError("x"))
     assert work.ended == 1

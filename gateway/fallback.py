@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from typing import Any
 
 from gateway.inbox.base import Claim, Claims, Inbox, Outcome, SessionWrite, event_of, name_of
 from gateway.inbox.in_process import InProcessInbox
@@ -34,9 +35,9 @@ class SpoolingInbox(InProcessInbox):
         else:  # it could not be answered from here before, and is left to the workers
             entry.release()
 
-    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
+    async def claim(self, limit: int, within: float = 0.0, stop: asyncio.Future[Any] | None = None) -> Claims:
         """What the queue itself has buried is let go of as well: it would be in hand for as long as this process is."""
-        found = await super().claim(limit)
+        found = await super().claim(limit, within, stop)
         buried = [self._entries.pop((name, event_of(message)), None) for name, *_, message in self.state.dead]
         self.state.dead.clear()
         _let_go([entry for entry in buried if entry is not None], answered=False)

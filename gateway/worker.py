@@ -85,7 +85,7 @@ class Worker:
             await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             return
-        found = await self._inbox.claim(most, listen=True)
+        found = await self._inbox.claim(most, POLL, stopped)
         for claim in found.claims:
             pressure = self._pressure[claim.ref.tenant]
             pressure.note(claim.waited)
@@ -99,8 +99,6 @@ class Worker:
             self._active[task] = claim
             self._room.held += 1
             task.add_done_callback(self._ended)
-        if len(found.claims) < most:
-            await self._inbox.wait(POLL if found.next_due is None else min(POLL, found.next_due), stopped)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         name = self._active.pop(task).conversation

@@ -97,8 +97,9 @@ class Inbox(Protocol):
         """Keeps all or none. False for each that was seen before."""
         ...
 
-    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
-        """Fewer than `limit`: no more is ready. `listen`: whoever claims will wait, if it finds less."""
+    async def claim(self, limit: int, within: float = 0.0, stop: asyncio.Future[Any] | None = None) -> Claims:
+        """At most `limit`. Where nothing is ready it waits until something may be or `stop` is done, at most `within`
+        seconds; there may be nothing then, too."""
         ...
 
     async def beat(self, claims: Sequence[Claim]) -> set[str]:
@@ -147,10 +148,6 @@ class Inbox(Protocol):
     async def forget(self, tenant: str, goes: Callable[[InboundMessage], bool]) -> int:
         """Removes what waits of a tenant and `goes`, with what was prepared to be sent for it; the number of messages.
         What a worker has in hand stays."""
-        ...
-
-    async def wait(self, timeout: float, stop: asyncio.Future[Any] | None = None) -> None:
-        """Until something may be claimable or `stop` is done, at most `timeout` seconds."""
         ...
 
     async def depth(self) -> Depth: ...

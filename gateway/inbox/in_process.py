@@ -103,7 +103,19 @@ class InProcessInbox:
             kept.append(True)
         return kept
 
-    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
+    async def claim(self, limit: int, within: float = 0.0, stop: asyncio.Future[Any] | None = None) -> Claims:
+        found = self._claim(limit)
+        if found.claims or within <= 0 or (stop is not None and stop.done()):
+            return found
+        self.state.woken.clear()
+        woken = asyncio.ensure_future(self.state.woken.wait())
+        both = {woken} if stop is None else {woken, stop}
+        within = within if found.next_due is None else min(within, found.next_due)
+        await asyncio.wait(both, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+        woken.cancel()
+        return Claims((), None) if stop is not None and stop.done() else self._claim(limit)
+
+    def _claim(self, limit: int) -> Claims:
         now, s = self._now(), self.state
         self._look(now)
         for at, name in sorted((at, name) for name, at in s.due.items() if at <= now):
@@ -248,15 +260,6 @@ class InProcessInbox:
         del self.state.leases[name]
         self._mark(name, c.paused_until, now)
         return True
-
-    async def wait(self, timeout: float, stop: asyncio.Future[Any] | None = None) -> None:
-        if self.state.ready:
-            return
-        self.state.woken.clear()
-        woken = asyncio.ensure_future(self.state.woken.wait())
-        both = {woken} if stop is None else {woken, stop}
-        await asyncio.wait(both, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        woken.cancel()
 
     async def depth(self) -> Depth:
         s = self.state

@@ -44,8 +44,9 @@ log = logging.getLogger(__name__)
 INDEX = "cc:i:{0}"
 SCRIPTS = (
     *("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "pending", "move"),
-    *("forget", "revive", "wake"),
+    *("forget", "revive"),
 )
+WOKEN = 4  # conversations that a claim takes which waits on the server: how much room there is may change meanwhile
 COPYING = 0.3  # seconds that replicas are waited for
 
 
@@ -86,10 +87,12 @@ class RedisInbox:
         self._worker = worker or secrets.token_hex(4)
         self._lease_ms = int(lease * 1000)
         self._requests = itertools.count()
+        self._born = secrets.token_hex(4)
         self._scripts = {name: client.register_script(text) for name, text in self._sources().items()}
         self._unanswered: str | None = None  # request id of a claim whose answer was lost
         self._short = False  # the last claim found less than it asked for
-        self._ear = Listening(client, f"{INDEX}:wake", self._wake_another)
+        self._due_at: float | None = None  # when something waits for its time: the loop's time, as the last claim told
+        self._ear = Listening(client, f"{INDEX}:wake", f"{INDEX}:wake:{self._worker}")
 
     @staticmethod
     def _sources() -> dict[str, str]:
@@ -112,27 +115,42 @@ class RedisInbox:
         found = await self._run("pending", [INDEX, most])
         return None if found is None else [name.decode() for name in found]
 
-    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
-        repeat = self._unanswered is not None
-        request = self._unanswered or f"{next(self._requests)}-{secrets.token_hex(3)}"
-        self._unanswered = request
-        arguments = [INDEX, self._worker, request, limit, self._lease_ms, LONGEST_BATCH, int(repeat)]
-        # Where there is more than a worker may take, others are to be woken in its place.
-        asked = (
-            self._ear.behind("EVALSHA", self._scripts["claim"].sha, 0, *arguments) if (listen and self._short) else None
-        )
-        wait_ms, rows = await (self._run("claim", arguments) if asked is None else self._claimed(asked, arguments))
-        self._unanswered, self._short = None, len(rows) < limit
-        return Claims(tuple(map(_claim, rows)), wait_ms / 1000 if wait_ms >= 0 else None)
-
-    async def _claimed(self, asked: Awaitable[list[Any]], arguments: list[Any]) -> Any:
+    async def claim(self, limit: int, within: float = 0.0, stop: asyncio.Future[Any] | None = None) -> Claims:
+        now = asyncio.get_running_loop().time()
+        due = None if self._due_at is None else self._due_at - now
+        # Where nothing can be ready, the claim waits on the server. What may have been given out unheard is asked for.
+        waits = within > 0 and self._short and self._unanswered is None and (due is None or due > 0)
+        if not waits:
+            found = self._claimed(limit, await self._run("claim", self._asking(limit)))
+            if found.claims or within <= 0:
+                return found
+            due = found.next_due
+        if stop is not None and stop.done():
+            return Claims((), None)
+        some = min(limit, WOKEN)
+        asking = self._asking(some)
+        # Jitter keeps the workers of one queue from all looking at the same time.
+        within = within * random.uniform(1.0, 1.05)
         with mapped():
-            (answer,) = await asked
+            answer = await self._ear.once_woken(("EVALSHA", self._scripts["claim"].sha, 0, *asking), within, due, stop)
             if isinstance(answer, NoScriptError):
-                return await self._run("claim", arguments)
-            if isinstance(answer, RedisError):
+                answer = await self._run("claim", asking)
+            elif isinstance(answer, RedisError):
                 raise answer
-            return answer
+        return self._claimed(some, answer)
+
+    def _asking(self, limit: int) -> list[Any]:
+        repeat = self._unanswered is not None
+        if not repeat:
+            self._unanswered = f"{self._born}-{next(self._requests)}"
+        return [INDEX, self._worker, self._unanswered, limit, self._lease_ms, LONGEST_BATCH, int(repeat)]
+
+    def _claimed(self, limit: int, answer: Any) -> Claims:
+        wait_ms, rows = answer
+        self._unanswered, self._short = None, len(rows) < limit
+        next_due = wait_ms / 1000 if wait_ms >= 0 else None
+        self._due_at = None if next_due is None else asyncio.get_running_loop().time() + next_due
+        return Claims(tuple(map(_claim, rows)), next_due)
 
     async def beat(self, claims: Sequence[Claim]) -> set[str]:
         if not claims:
@@ -208,23 +226,11 @@ class RedisInbox:
         arguments = [INDEX, claim.conversation, claim.token, max(0, int(pause * 1000)), int(not counted), *rest]
         return bool(await self._run("fail", arguments))
 
-    async def wait(self, timeout: float, stop: asyncio.Future[Any] | None = None) -> None:
-        # Jitter keeps the workers of one queue from all waking for the same due time.
-        with mapped():
-            await self._ear.wait(timeout * random.uniform(1.0, 1.05), stop)
-
-    async def _wake_another(self) -> None:
-        try:
-            await self._run("wake", [INDEX])
-        except InboxUnavailable as error:
-            log.debug("nobody else is woken: %s", error)
-
     async def depth(self) -> Depth:
         ready, due, leased, dead, oldest_ms = await self._run("depth", [INDEX])
         return Depth(ready, due, leased, dead, oldest_ms / 1000)
 
     async def close(self) -> None:
-        await self._ear.close()
         await self._redis.aclose()
 
     async def _keep(self, name: str, key: str, arguments: list[Any]) -> Any:

@@ -151,7 +151,14 @@ class SpreadInbox(RedisInbox):
 
     # -- claiming ------------------------------------------------------------------------------------------------------
 
-    async def claim(self, limit: int, *, listen: bool = False) -> Claims:
+    async def claim(self, limit: int, within: float = 0.0, stop: asyncio.Future[Any] | None = None) -> Claims:
+        found = await self._claim(limit)
+        if found.claims or within <= 0:
+            return found
+        await self._shards.wait(within if found.next_due is None else min(within, found.next_due), stop)
+        return Claims((), None) if stop is not None and stop.done() else await self._claim(limit)
+
+    async def _claim(self, limit: int) -> Claims:
         await self._shards.learn()
         self._shards.collect()
         claims: list[Claim] = []
@@ -370,9 +377,6 @@ class SpreadInbox(RedisInbox):
         return int(waiting)
 
     # -- the shards ----------------------------------------------------------------------------------------------------
-
-    async def wait(self, timeout: float, stop: asyncio.Future[Any] | None = None) -> None:
-        await self._shards.wait(timeout, stop)
 
     async def pending(self, most: int) -> list[str] | None:
         await self._shards.learn()

@@ -65,10 +65,8 @@ async def claim_one(inbox: Inbox, patience: float = 5.0):
     """The next claim, waited for as a worker would."""
     async with asyncio.timeout(patience):
         while True:
-            found = await inbox.claim(1)
-            if found.claims:
-                return found.claims[0]
-            await inbox.wait(0.5 if found.next_due is None else found.next_due)
+            if found := (await inbox.claim(1, 0.5)).claims:
+                return found[0]
 
 
 async def test_a_message_is_claimed_once_and_gone_when_finished(make_inbox: MakeInbox) -> None:
@@ -286,7 +284,7 @@ async def test_a_heartbeat_keeps_a_claim(make_inbox: MakeInbox) -> None:
     while asyncio.get_running_loop().time() < until:
         assert await holder.beat([claim]) == set()
         assert (await other.claim(1)).claims == ()
-        await other.wait(0.1)
+        await asyncio.sleep(0.1)
     assert await holder.finish(claim, None) == (Outcome.DONE, None)
 
 
@@ -335,45 +333,94 @@ async def test_the_session_is_written_with_the_end_of_the_turn(make_inbox: MakeI
     assert await inbox.finish(claim, written(1)) == (Outcome.DONE, None)
 
 
-async def test_a_waiting_worker_is_woken_by_a_message(make_inbox: MakeInbox) -> None:
+async def test_a_waiting_worker_is_given_what_comes(make_inbox: MakeInbox) -> None:
     inbox, sender = await make_inbox("1"), await make_inbox("2")
-    waiting = asyncio.create_task(inbox.wait(3.5))
+    assert (await inbox.claim(1)).claims == ()
+    waiting = asyncio.create_task(inbox.claim(1, 3.5))
     await asyncio.sleep(0)
     loop = asyncio.get_running_loop()
     started = loop.time()
     await sender.put([(message("e1"), AT_ONCE)])
-    await waiting
+    assert [one.event_id for claim in (await waiting).claims for one in claim.messages] == ["e1"]
     assert loop.time() - started < 3.4  # unasked it comes back after 3.5
-    assert len((await inbox.claim(1)).claims) == 1
 
 
 async def test_who_leaves_something_ready_wakes_another(make_inbox: MakeInbox) -> None:
     first, second = await make_inbox("1"), await make_inbox("2")
+    assert (await second.claim(2)).claims == ()
+    waiting = asyncio.create_task(second.claim(2, 60.0))
     await first.put([(message(f"e{n}", f"line:U{n}"), AT_ONCE) for n in range(3)])
     async with asyncio.timeout(60):
-        await first.wait(60.0)
-        assert len((await first.claim(2, listen=True)).claims) == 2
-        await second.wait(60.0)
-        assert len((await second.claim(2, listen=True)).claims) == 1
+        found = [*(await first.claim(2, 60.0)).claims, *(await waiting).claims]
+        while len(found) < 3:
+            found += (await second.claim(2, 60.0)).claims
+    assert len({claim.conversation for claim in found}) == 3
 
 
-async def test_a_worker_that_listens_with_its_claim_is_woken_by_a_message(make_inbox: MakeInbox) -> None:
+async def test_a_worker_that_waits_again_and_again_is_given_each_message(make_inbox: MakeInbox) -> None:
     inbox = await make_inbox()
     async with asyncio.timeout(60):
-        for number in range(3):
-            assert (await inbox.claim(5, listen=True)).claims == ()
+        for number in range(5):
+            waiting = asyncio.create_task(inbox.claim(5, 60.0))
+            await asyncio.sleep(0.01 * number)
             await inbox.put([(message(f"e{number}"), AT_ONCE)])
-            await inbox.wait(60.0)
-            [claim] = (await inbox.claim(5, listen=True)).claims
-            assert (await inbox.finish(claim, None))[0] is Outcome.DONE
+            claims = (await waiting).claims
+            while not claims:
+                claims = (await inbox.claim(5, 60.0)).claims
+            assert [one.event_id for one in claims[0].messages] == [f"e{number}"]
+            assert (await inbox.finish(claims[0], None))[0] is Outcome.DONE
+
+
+async def test_what_waits_for_its_time_is_given_then_to_who_waits(make_inbox: MakeInbox) -> None:
+    inbox, loop = await make_inbox(), asyncio.get_running_loop()
+    assert (await inbox.claim(5)).claims == ()
+    waiting = asyncio.create_task(inbox.claim(5, 60.0))
+    await asyncio.sleep(0)
+    began = loop.time()
+    await inbox.put([(message("e1"), Policy(debounce=300, debounce_max=300))])
+    async with asyncio.timeout(60):
+        claims = (await waiting).claims
+        while not claims:
+            claims = (await inbox.claim(5, 60.0)).claims
+    assert 0.29 <= loop.time() - began < 1.5  # an unasked look comes later
 
 
 async def test_who_is_to_stop_does_not_wait(make_inbox: MakeInbox) -> None:
-    inbox = await make_inbox()
-    stop = asyncio.get_running_loop().create_future()
-    asyncio.get_running_loop().call_later(0.01, stop.set_result, None)
+    inbox, loop = await make_inbox(), asyncio.get_running_loop()
+    stop = loop.create_future()
+    assert (await inbox.claim(5)).claims == ()
+    loop.call_later(0.05, stop.set_result, None)
+    began = loop.time()
     async with asyncio.timeout(60):
-        await inbox.wait(600.0, stop)
+        assert (await inbox.claim(5, 600.0, stop)).claims == ()
+        assert (await inbox.claim(5, 600.0, stop)).claims == ()
+    assert loop.time() - began < 1.5
+    await inbox.put([(message("e1"), AT_ONCE)])  # nothing of it takes anything out any more
+    other = await make_inbox("2")
+    assert len((await other.claim(5)).claims) == 1
+
+
+async def test_what_was_given_to_who_waited_and_never_heard_of_it_is_given_to_them_again(redis_url: str) -> None:
+    client = connect(redis_url, retries=0)
+    inbox, other = RedisInbox(client, "1"), RedisInbox(connect(redis_url, retries=0), "2")
+    assert (await inbox.claim(5)).claims == ()
+    async with asyncio.timeout(60):
+        waiting = asyncio.create_task(inbox.claim(5, 60.0))
+        while not (await client.info("clients"))["blocked_clients"]:
+            await asyncio.sleep(0.01)
+        client.waiting._wire._transport.pause_reading()  # type: ignore[attr-defined]
+        await other.put([(message("e1"), AT_ONCE)])
+        while (await other.depth()).leased == 0:
+            await asyncio.sleep(0.01)
+        client.waiting.end()  # type: ignore[attr-defined]
+        with pytest.raises(InboxUnavailable):
+            await waiting
+        assert (await other.claim(5)).claims == ()
+        [claim] = (await inbox.claim(5, 60.0)).claims
+    assert ([one.event_id for one in claim.messages], claim.attempts) == (["e1"], 1)
+    assert await inbox.finish(claim, None) == (Outcome.DONE, None)
+    await other.close()
+    await inbox.close()
 
 
 async def test_sends_keep_to_a_limit_over_all_workers(make_inbox: MakeInbox) -> None:

@@ -97,8 +97,7 @@ async def test_the_mark_of_what_was_finished_and_not_settled_goes_when_its_lease
     while await waiting(lives) != (0, 0, 0):
         for shard in range(16):
             lives._shards.note(shard, 0)
-        assert (await lives.claim(5)).claims == ()
-        await lives.wait(0.5)
+        assert (await lives.claim(5, 0.5)).claims == ()
 
 
 async def test_what_comes_between_the_end_of_a_batch_and_its_mark_is_not_lost(make: Make) -> None:
@@ -144,5 +143,5 @@ async def test_a_worker_that_hears_no_shard_at_all_waits_all_the_same(
 
     monkeypatch.setattr(inbox._redis, "blpop", nobody_there)
     began = asyncio.get_running_loop().time()
-    await inbox.wait(1.5)
+    assert (await inbox.claim(1, 1.5)).claims == ()
     assert asyncio.get_running_loop().time() - began >= 1.5

@@ -18,7 +18,7 @@ from redis.exceptions import BusyLoadingError, DataError, NoScriptError, Respons
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from gateway.inbox.listening import PASSED_ON, Listening
+from gateway.inbox.listening import Listening
 from memory.redis_client import connect, in_company
 
 Said = Callable[[list[bytes]], bytes | None]  # the answer to a command; None: silence
@@ -380,16 +380,15 @@ async def test_nothing_of_a_url_is_lost(redis_url: str) -> None:
 
 async def test_who_is_woken_takes_one_out_and_who_gives_up_takes_none(redis_url: str) -> None:
     client = connect(redis_url, retries=0)
-    ear = Listening(client, "cc:i:wake", never)
+    ear = Listening(client, "cc:i:wake", "cc:i:own")
     await client.rpush("cc:i:wake", 1, 2)
-    await ear.wait(4.0)
-    assert await client.llen("cc:i:wake") == 1
+    assert await ear.once_woken(("LLEN", "cc:i:wake"), 60.0, None, None) == 1
     await client.delete("cc:i:wake")
-    await ear.wait(0.01)
     async with asyncio.timeout(60):
+        waiting = asyncio.create_task(ear.once_woken(("LLEN", "cc:i:wake"), 60.0, None, None))
         while not (await client.info("clients"))["blocked_clients"]:
             await asyncio.sleep(0.01)
-        await ear.close()
+        waiting.cancel()
         while (await client.info("clients"))["blocked_clients"]:
             await asyncio.sleep(0.01)
     await client.rpush("cc:i:wake", 1)
@@ -397,52 +396,24 @@ async def test_who_is_woken_takes_one_out_and_who_gives_up_takes_none(redis_url:
     await client.aclose()
 
 
-async def test_who_asks_and_listens_does_both_in_one_write_and_is_woken() -> None:
-    heard: list[bytes] = []
-
-    def says(command: list[bytes]) -> bytes | None:
-        if command[0] != b"BLPOP":
-            return echo(command)
-        heard.append(command[1])
-        return b"*2\r\n$1\r\nw\r\n$1\r\n1\r\n" if len(heard) == 1 else None
+async def test_who_waits_asks_in_the_same_write_and_hears_both_answers_at_once() -> None:
+    def says(command: list[bytes]) -> bytes:
+        return b"*2\r\n$1\r\nw\r\n$1\r\n1\r\n" if command[0] == b"BLPOP" else echo(command)
 
     async with answering(says) as (client, server):
-        ear = Listening(client, "w", never)
-        assert ear.behind("GET", "a") is None  # there is no connection yet
-        await ear.wait(4.0)
-        server.reads.clear()
-        asked = ear.behind("GET", "a")
-        assert asked is not None
-        assert ear.behind("GET", "b") is None  # it listens already
-        assert await asked == [b"a"]
-        assert [[command[0] for command in read] for read in server.reads] == [[b"GET", b"BLPOP"]]
-        begun = time.monotonic()
-        await ear.wait(0.02)
-        assert time.monotonic() - begun >= 0.02  # nobody woke it
-        await ear.close()
+        ear = Listening(client, "w", "own")
+        for key in ("a", "b"):
+            assert await ear.once_woken(("GET", key), 4.0, None, None) == key.encode()
+        assert [[command[0] for command in read] for read in server.reads] == 2 * [[b"BLPOP", b"GET"]]
 
 
-async def test_who_is_woken_without_waiting_for_it_passes_it_on(redis_url: str) -> None:
-    client = connect(redis_url, retries=0)
-    passed = asyncio.Event()
-
-    async def pass_on() -> None:
-        passed.set()
-
-    ear = Listening(client, "cc:i:wake", pass_on)
-    await ear.wait(0.01)  # it reads on
-    await client.rpush("cc:i:wake", 1)
-    async with asyncio.timeout(60):
-        await passed.wait()
-    await ear.wait(0.01)
-    await client.rpush("cc:i:wake", 1)
-    await ear.wait(60.0)  # who waits is woken, and keeps it
-    passed.clear()
-    await asyncio.sleep(3 * PASSED_ON)
-    assert not passed.is_set()
-    await ear.close()
-    await client.aclose()
-
-
-async def never() -> None:
-    raise AssertionError("nothing is passed on")
+async def test_a_server_that_hangs_does_not_keep_who_is_to_stop() -> None:
+    async with answering(lambda _: None) as (client, _):
+        ear = Listening(client, "w", "own")
+        loop = asyncio.get_running_loop()
+        stop = loop.create_future()
+        loop.call_later(0.05, stop.set_result, None)
+        began = loop.time()
+        with pytest.raises(RedisConnectionError):
+            await ear.once_woken(("GET", "a"), 4.0, None, stop)
+        assert loop.time() - began < 4.0

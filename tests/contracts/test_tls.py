@@ -72,9 +72,8 @@ class TestRedis:
             assert [one.decode() for one in found] == texts
             assert behind.taken == 1
             await client.rpush("cc:i:wake", 1)
-            ear = Listening(client, "cc:i:wake", lambda: asyncio.sleep(0))
-            await ear.wait(4.0)
-            assert await client.llen("cc:i:wake") == 0
+            ear = Listening(client, "cc:i:wake", "cc:i:own")
+            assert await ear.once_woken(("LLEN", "cc:i:wake"), 60.0, None, None) == 0
 
     async def test_a_connection_that_was_cut_is_opened_anew(self, behind: Door, ours: Certificate) -> None:
         async with connect(url(behind.port, ours.authority), retries=2) as client:

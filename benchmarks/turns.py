@@ -15,10 +15,13 @@ from benchmarks.house import House, seed
 from benchmarks.load import KNOWN, Door, Outcome, answered, answered_at, median
 from benchmarks.processes import cpu_seconds
 
-ROUNDS = {False: 3, True: 5}  # with empty histories and with full ones
 RATE = 50.0  # messages a second at which CPU and times are taken: every bot keeps up with it
-AT_ONCE = {0.0: 32, 0.3: 128}  # customers waiting at any time while the highest rate is sought, by the model's seconds
-SLOWEST = 3.0  # seconds of a model for which no highest rate is sought: what it adds, and whether it costs more
+FAST = 100.0  # at which the product's own times are taken as well
+# Whether histories are full, the model's seconds, and how many rounds.
+CASES = ((False, 0.0, 3), (True, 0.0, 5), (True, 0.3, 5), (True, 3.0, 3))
+# Customers waiting at any time while the highest rate is sought, by the model's seconds; of the slowest none is sought:
+# what it adds, and whether it costs more.
+AT_ONCE = {0.0: 32, 0.3: 128}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class _Found:
 
     cpu: list[dict[str, float]] = field(default_factory=list)  # ms a message, by process
     times: list[float] = field(default_factory=list)  # ms, of all rounds
+    fast: list[float] = field(default_factory=list)  # the same at `FAST`
     rates: list[float] = field(default_factory=list)
     lost: int = 0
     refused: int = 0
@@ -53,19 +57,18 @@ async def compare(
 ) -> list[dict[str, Any]]:
     """`seconds`: of each round's two measurements. `quick`: one round."""
     rows: list[dict[str, Any]] = []
-    for full in (False, True):
-        for model_seconds in (*AT_ONCE, *([SLOWEST] if full else [])):
-            house.standin.model_seconds = model_seconds
-            found = {one.name: _Found() for one in contestants}
-            if full:  # from here on each customer's history is full and stays so
-                await seed(house)
-                for one in contestants:
-                    await answered_at(house.standin, one.door, RATE, KNOWN / RATE, full=True)
-            for _ in range(1 if quick else ROUNDS[full]):
-                for one in contestants:
-                    await _round(house, one, found[one.name], seconds, full, model_seconds)
-            rows += [_row(one, found, full, model_seconds) for one in contestants]
-            print("\n".join(map(table.turn, rows[-len(contestants) :])), file=sys.stderr, flush=True)
+    for full, model_seconds, rounds in CASES:
+        house.standin.model_seconds = model_seconds
+        found = {one.name: _Found() for one in contestants}
+        if full:  # each customer's history is full, and stays so
+            await seed(house)
+            for one in contestants:
+                await answered_at(house.standin, one.door, RATE, KNOWN / RATE, full=True)
+        for _ in range(1 if quick else rounds):
+            for one in contestants:
+                await _round(house, one, found[one.name], seconds, full, model_seconds)
+        rows += [_row(one, found, full, model_seconds) for one in contestants]
+        print("\n".join(map(table.turn, rows[-len(contestants) :])), file=sys.stderr, flush=True)
     house.standin.model_seconds = 0.0
     return rows
 
@@ -84,6 +87,10 @@ async def _round(
     found.sent += steady.sent
     found.times += [time - model_seconds * 1000 for time in steady.times]
     _add(found, steady)
+    if full and contestant.against:
+        fast = await answered_at(standin, door, FAST, seconds, full=full)
+        found.fast += [time - model_seconds * 1000 for time in fast.times]
+        _add(found, fast)
     if model_seconds in AT_ONCE:
         most = await answered(standin, door, seconds, full=full, at_once=AT_ONCE[model_seconds])
         found.rates.append(most.rate)
@@ -113,6 +120,9 @@ def _row(one: Contestant, all_found: dict[str, _Found], full: bool, model_second
         "refused": found.refused,
         "model_calls": found.model_calls / found.sent,
     }
+    if found.fast:
+        fast = Outcome(times=sorted(found.fast))
+        row |= {"fast_p50_ms": fast.at(0.5), "fast_p99_ms": fast.at(0.99)}
     if one.against:
         other = all_found[one.against]
         pairs = zip(found.cpu_ms(), other.cpu_ms(), strict=True)

@@ -44,6 +44,7 @@ _SECRETS = re.compile(
 )
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{80,}={0,2}")
 _PIECE, _STEP = 40, 5  # characters of a run, and between the runs that are looked for
+_BIT = 12  # characters that tell a run from most of what is said
 _SHORT = 120  # characters below which instructions are looked for as a whole
 _MUCH = 0.4  # of the instructions
 _BEGUN = re.compile(rf"\S*(?:[:/@]|{_DOT})\S*\Z")
@@ -61,8 +62,9 @@ class Guard:
         self._secrets = tuple(_secrets_of(tenant))
         self._rules = _runs(prompt.RULES)
         self._instructions = [(plain, _runs(plain)) for one in own if len(plain := _plain(one)) >= _PIECE]
-        runs = self._rules.union(*(runs for _, runs in self._instructions))
-        self._runs = runs | {run[::-1] for run in runs}
+        texts = [_plain(prompt.RULES), *(plain for plain, _ in self._instructions)]
+        self._bits = frozenset(text[at : at + _BIT] for text in texts for at in range(len(text) - _BIT + 1))
+        self._bits |= {bit[::-1] for bit in self._bits}
         self._short = [whole for whole, _ in self._instructions if len(whole) < _SHORT]
 
     def checked(self, text: str, *, shop: Seen = tuple, customer: Seen = tuple) -> str | None:
@@ -111,8 +113,9 @@ class Guard:
         return self._is_told(plain, plain[::-1]) or any(map(self._is_told, decoded))
 
     def _is_told(self, plain: str, *turned: str) -> bool:
-        said = {plain[at : at + _PIECE] for at in range(len(plain) - _PIECE + 1)}
-        if said.isdisjoint(self._runs) and not any(one in way for one in self._short for way in (plain, *turned)):
+        # Each run that is told has one of these bits within it.
+        bits = [plain[at : at + _BIT] for at in range(0, len(plain) - _BIT + 1, _PIECE - _BIT + 1)]
+        if self._bits.isdisjoint(bits) and not any(one in way for one in self._short for way in (plain, *turned)):
             return False
         return any(self._gives_away(way) for way in (plain, *turned))
 

@@ -169,19 +169,19 @@ class EventProcessor:
             found["products"] = goods
         language = detect(message)
         here = await self.understand(message)
-        event_type, importance = here.event_type, here.importance
+        event_type, importance, rule = here.event_type, here.importance, here.verdict.rule
         payload: dict[str, Any] = {
             "original_message": safe(message[:_STORED]),
             "language": language or _previous_language(context) or "mixed",
             "context": {key: said for key in _CONTEXT_KEYS if _small(said := context.get(key))} if context else {},
-            "reasoning": f"rule: {here.verdict.rule}" if here.classified_by == "rules" else "local classifier",
+            "reasoning": f"rule: {rule}" if here.classified_by == "rules" else "local classifier",
             "classified_by": here.classified_by,
             "confidence": here.confidence,
-            "rule": here.verdict.rule,
+            "rule": rule,
             **found,
         }
-        stands = here.corrected or (event_type in trusted and here.stands(message, _last_of_bot(context)))
-        asking = ask and not stands and access.api_key and message.strip()
+        asking = ask and access.api_key and message.strip() and not here.corrected
+        asking = asking and not (event_type in trusted and here.stands(message, _last_of_bot(context)))
         if asking and told is not None and (said := await told) is not None:
             event_type, importance = EventType(said[0]), round(said[1], 3)
             payload |= {"classified_by": "llm", "reasoning": "told with the answer"}
@@ -314,7 +314,11 @@ def _recent(context: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _last_of_bot(context: Mapping[str, Any]) -> str:
-    return next((line["message"] for line in reversed(_recent(context)) if line["role"] != "user"), "")
+    recent = context.get("recent_messages")
+    for line in reversed(recent[-_RECENT:]) if isinstance(recent, list | tuple) else ():
+        if isinstance(line, Mapping) and str(line.get("role", "")) != "user":
+            return safe(str(line.get("message", "")))[:_RECENT_CHARACTERS]
+    return ""
 
 
 def _previous_language(context: Mapping[str, Any]) -> str | None:

@@ -110,7 +110,7 @@ PARTICLES = re.compile(
 
 def safe(text: str) -> str:
     """The text as it may be stored and sent: lone surrogates become U+FFFD, NUL and control characters go."""
-    return _CONTROL.sub("", _SURROGATES.sub("\ufffd", text))
+    return text if text.isprintable() else _CONTROL.sub("", _SURROGATES.sub("\ufffd", text))
 
 
 @lru_cache(maxsize=256)

@@ -6,7 +6,7 @@ What is found goes into an event's payload; `attributes_from` says what of it is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from processors.dates import AWAY, MONTHS_TH, SPOKEN, WEEKDAY
 from processors.models import MemoryEvent
 from processors.normalise import SCANNED, normalise
 from processors.numbers import COUNT, THAI, count_of, thai_number
-from processors.sought import Sought
+from processors.sought import Sought, may_match
 
 _CURRENCY = {"บาท": "THB", "บ.": "THB", "฿": "THB", "thb": "THB", "baht": "THB", "$": "USD", "usd": "USD",
              "dollar": "USD", "dollars": "USD", "bucks": "USD", "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR",
@@ -127,25 +127,36 @@ def specifics(text: str) -> dict[str, Any]:
 @lru_cache(maxsize=256)  # a turn asks twice: for the answer, and for what is remembered
 def _specifics(text: str) -> dict[str, Any]:
     plain = normalise(text)
-    postcodes = _POSTCODE.findall(plain) if _PLACE.search(plain) else []
-    address = _ADDRESS.search(plain) if postcodes else None
+    may = may_match(plain)
+    return {key: found for key, bits, find in _FINDERS if may & bits and (found := find(text, plain))}
+
+
+def _postcodes(_: str, plain: str) -> Sequence[str]:
+    return _POSTCODE.findall(plain) if _PLACE.search(plain) else ()
+
+
+def _address(text: str, plain: str) -> str | None:
+    found = _addressed(text, plain)
+    return _as_written(text, found) if found else None
+
+
+def _addressed(text: str, plain: str) -> str | None:
+    found = _ADDRESS.search(plain) if _postcodes(text, plain) else None
+    return found[0] if found else None
+
+
+def _dates(text: str, plain: str) -> list[str]:
     # "12/3" before a road is a house, no day of March.
-    rest = plain.replace(address[0], " ") if address else plain
-    out: dict[str, Any] = {
-        "amounts": [_amount(m) for m in _AMOUNT.finditer(plain)],
-        "phones": [re.sub(r"\(0\)|[- ()]", "", m) for m in _PHONE.findall(plain)],
-        "emails": _EMAIL.findall(plain),
-        "order_ids": [(a or b).upper() for a, b in _ORDER.findall(plain)],
-        "dates": [m[0] for m in _DATE.finditer(rest)],
-        "times": [m[0].strip() for m in _TIME.finditer(plain)],
-        "postcodes": postcodes,
-        "address": _as_written(text, address[0]) if address else None,
-        "quantities": [{"count": count_of(number) if number else 1, "unit": unit} for number, unit in _counted(plain)],
-        "name": _name(text, plain),
-        "allergies": _allergies(plain),
-        "diet": None if _QUESTION.search(plain) else next(iter(_DIET.findall(plain)), None),
-    }
-    return {key: value for key, value in out.items() if value}
+    address = _addressed(text, plain)
+    return [m[0] for m in _DATE.finditer(plain.replace(address, " ") if address else plain)]
+
+
+def _quantities(_: str, plain: str) -> list[dict[str, Any]]:
+    return [{"count": count_of(number) if number else 1, "unit": unit} for number, unit in _counted(plain)]
+
+
+def _diet(_: str, plain: str) -> str | None:
+    return None if _QUESTION.search(plain) else next(iter(_DIET.findall(plain)), None)
 
 
 def _counted(plain: str) -> Iterator[tuple[str, str]]:
@@ -175,12 +186,29 @@ def _as_written(text: str, found: str) -> str:
     return text[at : at + len(found)] if at >= 0 else found
 
 
-def _allergies(plain: str) -> list[str]:
+def _allergies(_: str, plain: str) -> list[str]:
     found = [one for m in _ALLERGY_TH.finditer(plain) for one in _ALLERGENS_TH.findall(m[1])]
     for match in _ALLERGY_EN.finditer(plain):
         words = re.split(r",| and | or ", match[1] or match[2])
         found += [w.strip() for w in words if w.strip() and w.strip() not in _NOT_ALLERGENS]
     return list(dict.fromkeys(found))
+
+
+# In the order in which they are told: what of it may be found by the one pass over the text, and how.
+_FINDERS: Sequence[tuple[str, int, Callable[[str, str], Any]]] = (
+    ("amounts", _AMOUNT.bits, lambda _, plain: [_amount(m) for m in _AMOUNT.finditer(plain)]),
+    ("phones", _PHONE.bits, lambda _, plain: [re.sub(r"\(0\)|[- ()]", "", m) for m in _PHONE.findall(plain)]),
+    ("emails", _EMAIL.bits, lambda _, plain: _EMAIL.findall(plain)),
+    ("order_ids", _ORDER.bits, lambda _, plain: [(a or b).upper() for a, b in _ORDER.findall(plain)]),
+    ("dates", _DATE.bits | _POSTCODE.bits, _dates),
+    ("times", _TIME.bits, lambda _, plain: [m[0].strip() for m in _TIME.finditer(plain)]),
+    ("postcodes", _POSTCODE.bits, _postcodes),
+    ("address", _POSTCODE.bits, _address),
+    ("quantities", _QUANTITY.bits, _quantities),
+    ("name", _NAME_TH.bits | _NAME_TOLD.bits | _NAME_OF.bits | _NAME_EN.bits, _name),
+    ("allergies", _ALLERGY_TH.bits | _ALLERGY_EN.bits, _allergies),
+    ("diet", _DIET.bits, _diet),
+)
 
 
 def attributes_from(event: MemoryEvent) -> dict[str, Any]:

@@ -7,10 +7,9 @@ What a pattern needs is read off the pattern itself: strings one of which is in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, reduce
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import lru_cache
 from itertools import product
-from operator import or_
 from re import _constants as kinds  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Generic, TypeVar
@@ -73,52 +72,95 @@ class Sought:
 
 
 class Patterns(Generic[T]):
-    """Patterns with what each leads to."""
+    """Patterns with what each leads to. Of those alternatives that are nothing but strings it is known from the one
+    pass that they match."""
 
     def __init__(self, patterns: Iterable[tuple[str, T]]) -> None:
-        self._patterns = [(Sought(pattern), lead) for pattern, lead in patterns]
-        self._bits = reduce(or_, (sought.bits for sought, _ in self._patterns), 0)
-        self._of = {bit: one for one in self._patterns for bit in _each(one[0].bits)}
+        self.patterns = list(patterns)
+        self._bits = 0
+        self._of: dict[int, tuple[int, Sought | None, int, T]] = {}  # with the bit of the strings, and all bits
+        for pattern, lead in self.patterns:
+            parts = alternatives(pattern)
+            strings = "|".join(filter(is_strings, parts))
+            if strings and len(needs(strings)) != 1:  # too many together
+                strings = ""
+            others = "|".join(part for part in parts if not (strings and is_strings(part)))
+            surely = 1 << _known([strings]) if strings else 0
+            sought = Sought(others) if others else None
+            bits = surely | (sought.bits if sought else 0)
+            self._bits |= bits
+            self._of |= dict.fromkeys(_each(bits), (surely, sought, bits, lead))
 
     def matching(self, text: str) -> list[T]:
         """What the patterns that match the text lead to, in their order."""
         may, found = may_match(text) & self._bits, []
         while may:
-            sought, lead = self._of[may & -may]
-            live = may & sought.bits
-            if (sought.tried.get(live) or sought.of(live)).search(text):
+            surely, sought, bits, lead = self._of[may & -may]
+            live = may & bits
+            if live & surely or (sought and (sought.tried.get(live) or sought.of(live)).search(text)):
                 found.append(lead)
             may ^= live
         return found
 
 
 _all: list[str] = []
+_groups: Sequence[str] = ()
 _seeker: _Seeker | None = None
 
 
 def _known(patterns: Sequence[str]) -> int:
     """The number of the first bit of new ones."""
+    _begin_anew()
+    _all.extend(patterns)
+    return len(_all) - len(patterns)
+
+
+def beside(groups: Sequence[str]) -> None:
+    """Has these strings found in the same pass, which costs little more: see `groups_in`. There is one such list."""
+    global _groups
+    _begin_anew()
+    _groups = groups
+
+
+def _begin_anew() -> None:
     global _seeker
     _seeker = None
     may_match.cache_clear()
-    _all.extend(patterns)
-    return len(_all) - len(patterns)
+    _found.cache_clear()
 
 
 @lru_cache(maxsize=256)
 def may_match(text: str) -> int:
     """The bits of all patterns that may match the text: one that is not among them does not."""
+    found = _found(text)
+    assert _seeker is not None  # made with what was found
+    return _seeker.look(text, found)
+
+
+def groups_in(text: str) -> list[int]:
+    """The numbers of those strings of `beside` that are in the text between two spaces, each once."""
+    last = len(_groups)
+    return [at for at in _found(text) if at < last]
+
+
+@lru_cache(maxsize=2)  # of the message in hand
+def _found(text: str) -> set[int]:
     global _seeker
     if _seeker is None:
-        _seeker = _Seeker(_all)
-    return _seeker.look(text)
+        _seeker = _Seeker(_all, _groups)
+    return {at for at, _, _ in _seeker.finder.find_matches_as_indexes(f" {text} ", overlapping=True)}
 
 
 class _Seeker:
     """A bit for each pattern, and above those one for each kind of needles that a pattern needs beside others."""
 
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self._patterns = (1 << len(patterns)) - 1
+    def __init__(self, patterns: Sequence[str], groups: Sequence[str]) -> None:
+        digits = [digits_of(pattern) for pattern in patterns]
+        # By how many digits there are: those that need no more.
+        self._within = [
+            sum(1 << at for at, needed in enumerate(digits) if needed <= there)
+            for there in range(max(digits, default=0) + 1)
+        ]
         self._always = 0
         # What is needed together, and whose that is, by the most telling part of it.
         self._together: dict[int, list[tuple[int, int]]] = {}
@@ -139,15 +181,16 @@ class _Seeker:
             for needle in kind:
                 of_needle[needle] = of_needle.get(needle, 0) | 1 << (len(patterns) + number)
         self._with_digits = of_needle.pop(DIGIT, 0)
-        words = sorted(of_needle)
-        self._bits = [of_needle[word] for word in words]
-        self._finder = AhoCorasick(words)
+        words = list(dict.fromkeys([*groups, *sorted(of_needle)]))
+        self._bits = [of_needle.get(word, 0) for word in words]
+        self._needles = frozenset(at for at, bits in enumerate(self._bits) if bits)
+        self.finder = AhoCorasick(words)
 
-    def look(self, text: str) -> int:
+    def look(self, text: str, found: Set[int]) -> int:
         bits, seen = self._bits, self._always
-        if self._with_digits and _DIGIT.search(text):
+        if digits := len(_DIGIT.findall(text)):
             seen |= self._with_digits
-        for at in {at for at, _, _ in self._finder.find_matches_as_indexes(text, overlapping=True)}:
+        for at in self._needles & found:
             seen |= bits[at]
         first = seen & self._first
         while first:
@@ -156,7 +199,7 @@ class _Seeker:
             for needed, pattern in self._together[bit]:
                 if seen & needed == needed:
                     seen |= pattern
-        return seen & self._patterns
+        return seen & self._within[min(digits, len(self._within) - 1)]
 
 
 def alternatives(pattern: str) -> list[str]:
@@ -174,6 +217,57 @@ def needs(pattern: str) -> list[Needles]:
     """What each text has that the pattern matches, of every kind one needle; nothing: it may match any text. Knows no
     flags but those of a plain `re.compile(str)`."""
     return _few(_of_sequence(_parsed(pattern)))
+
+
+def digits_of(pattern: str) -> int:
+    """How many digits there are at least in what the pattern matches."""
+    return _digits(_parsed(pattern))
+
+
+def _digits(items: Iterable[Any]) -> int:
+    return sum(_digits_of_item(kind, value) for kind, value in items)
+
+
+def _digits_of_item(kind: Any, value: Any) -> int:
+    if kind is kinds.LITERAL:
+        return _is_digit(chr(value))
+    if kind is kinds.IN:
+        return value == [_ANY_DIGIT] or all(map(_is_digit, _letters(value) or ["?"]))
+    if kind is kinds.SUBPATTERN:
+        return _digits(value[3])
+    if kind is kinds.ATOMIC_GROUP:
+        return _digits(value)
+    if kind is kinds.BRANCH:
+        return min(map(_digits, value[1]))
+    return value[0] * _digits(value[2]) if kind in _REPEATS else 0
+
+
+def _is_digit(one: str) -> bool:
+    return _DIGIT.fullmatch(one) is not None
+
+
+def is_strings(pattern: str) -> bool:
+    """Does it match whatever has one of its needles?"""
+    items = _parsed(pattern)
+    if not _no_more_than_strings(items):
+        return False
+    spelt = next(_useful(_together(_spelt(*item) for item in items) or ()), frozenset())
+    # A text is looked through between two spaces.
+    return needs(pattern) == [spelt] and DIGIT not in spelt and all(one == one.strip() for one in spelt)
+
+
+def _no_more_than_strings(items: Iterable[Any]) -> bool:
+    for kind, value in items:
+        inner = {kinds.SUBPATTERN: lambda v: [v[3]], kinds.BRANCH: lambda v: v[1]}.get(kind)
+        if inner is not None:
+            if not all(map(_no_more_than_strings, inner(value))):
+                return False
+        elif kind in _REPEATS:
+            if not _no_more_than_strings(value[2]):
+                return False
+        elif kind not in (kinds.LITERAL, kinds.IN):
+            return False
+    return True
 
 
 def _few(kinds: Iterable[Needles]) -> list[Needles]:
@@ -209,7 +303,7 @@ def _of_item(kind: Any, value: Any) -> Iterator[Needles]:
         yield from _of_sequence(value)
     elif kind in _REPEATS and value[0] >= 1:
         yield from _of_sequence(value[2])
-    elif kind is kinds.IN and value == [(kinds.CATEGORY, kinds.CATEGORY_DIGIT)]:
+    elif kind is kinds.IN and value == [_ANY_DIGIT]:
         yield frozenset({DIGIT})
     elif kind is kinds.BRANCH:
         found = [_few(_of_sequence(branch))[:1] for branch in value[1]]
@@ -314,4 +408,5 @@ def _each(bits: int) -> Iterator[int]:
         bits &= bits - 1
 
 
+_ANY_DIGIT = (kinds.CATEGORY, kinds.CATEGORY_DIGIT)
 _REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)

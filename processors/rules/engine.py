@@ -112,6 +112,7 @@ class Rules:
         words = sorted({*marks, *masks})
         self._marks = [frozenset(marks.get(phrase, ())) for phrase in words]
         self._markers = AhoCorasick(words, matchkind=MatchKind.LeftmostLongest)
+        self._wording = default_wording()  # now: what it looks for is found in the pass that all share
         self._verdict = lru_cache(maxsize=256)(self._classify)  # a turn asks more than once about a message
 
     def classify(self, text: str) -> Verdict:
@@ -127,7 +128,7 @@ class Rules:
         marks = self._marks_in(apart)
         found = Found(plain, marks, scores)
         seen = signs(plain, language, scores, marks)
-        wording = default_wording()
+        wording = self._wording
         told = wording.tell(plain, seen)
         if own := bool(self._own) and self._decides(hits, scores):
             best = max(COST, key=lambda t: scores.get(t, 0.0))
@@ -192,6 +193,8 @@ def scores_of(hits: Mapping[EventType, Mapping[str, float]], plain: str) -> dict
 
 
 def _sum(weights: Any) -> float:
+    if len(weights) == 1:
+        return float(*weights)
     first, *rest = sorted(weights, reverse=True)
     return float(first + _REPEATED * sum(rest))
 

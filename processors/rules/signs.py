@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from processors.models import EventType, Language
 from processors.sought import Patterns
@@ -44,37 +44,25 @@ NAMES = (
 )
 
 
+_AT = {name: at for at, name in enumerate(NAMES)}
+_SCORES = {event_type: at for at, event_type in enumerate(TYPES)}
+_MARKED = {mark: _AT[f"mark {mark}"] for mark in _MARKS}
+_FIRST, _SHAPE, _ASPECTS = len(TYPES), _AT["length"], _AT["an aspect"]
+_LETTERS, _SIZES = _ASPECTS + 2, _AT["long number"]
+
+
 def signs(
     plain: str, language: Language | None, scores: Mapping[EventType, float], marks: Mapping[str, int]
 ) -> list[float]:
     """One number for each of NAMES, none above 2. `plain` is the normalised text, the rest the rules' own."""
-    told = [min(scores.get(event_type, 0.0), _ENOUGH) / _ENOUGH for event_type in TYPES]
-    best = max(range(len(told)), key=told.__getitem__) if any(told) else -1
-    first = [_HALF * (at == best) for at in range(len(told))]
-    aspects = marks.get("aspect", 0)
-    return [
-        *told,
-        *first,
-        *_shape(plain, language),
-        *(_HALF * (mark in marks) for mark in _MARKS),
-        *(_HALF * (aspects >= 1), _HALF * (aspects >= 2)),
-        *_seen(plain),
-        *_sizes(plain),
-        1.0,
-    ]
-
-
-def _seen(plain: str) -> Sequence[float]:
-    seen = [0.0] * len(_SEEN)
-    for at in _PATTERNS.matching(plain):
-        seen[at] = _HALF
-    return seen
-
-
-def _shape(plain: str, language: Language | None) -> Sequence[float]:
-    size = len(plain)
-    digits = len(_DIGIT.findall(plain))
-    return (
+    told = [0.0] * len(NAMES)
+    told[-1] = 1.0
+    for event_type, score in scores.items():
+        told[_SCORES[event_type]] = min(score, _ENOUGH) / _ENOUGH
+    if scores and (most := max(told[:_FIRST])):
+        told[_FIRST + told.index(most)] = _HALF
+    size, digits = len(plain), len(_DIGIT.findall(plain))
+    told[_SHAPE : _SHAPE + 8] = (
         min(size, 200) / 100,
         float(size < 6),
         float(size < 15),
@@ -84,8 +72,13 @@ def _shape(plain: str, language: Language | None) -> Sequence[float]:
         float(language == "th"),
         float(language == "en"),
     )
-
-
-def _sizes(plain: str) -> Sequence[float]:
-    size = len(plain)
-    return (_HALF * bool(_LONG_NUMBER.search(plain)), _HALF * (size < 12), _HALF * (size > 40), _HALF * (size > 90))
+    for mark, count in marks.items():
+        if mark in _MARKED:
+            told[_MARKED[mark]] = _HALF
+        elif mark == "aspect":
+            told[_ASPECTS], told[_ASPECTS + 1] = _HALF, _HALF * (count > 1)
+    for at in _PATTERNS.matching(plain):
+        told[_LETTERS + at] = _HALF
+    long = digits > 2 and _LONG_NUMBER.search(plain) is not None
+    told[_SIZES : _SIZES + 4] = _HALF * long, _HALF * (size < 12), _HALF * (size > 40), _HALF * (size > 90)
+    return told

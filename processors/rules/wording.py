@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import compress
 from operator import mul
 from pathlib import Path
 
 from ahocorasick_rs import AhoCorasick
 
+from processors import sought
 from processors.models import EventType
 from processors.rules.signs import NAMES, TYPES
 
@@ -55,8 +57,8 @@ def _padded(plain: str) -> str:
 
 def softmax(scores: Sequence[float], temperature: float = 1.0) -> list[float]:
     """Scores as shares of one."""
-    highest = max(scores)
-    powers = [math.exp((score - highest) / temperature) for score in scores]
+    highest, exp = max(scores), math.exp
+    powers = [exp((score - highest) / temperature) for score in scores]
     total = sum(powers)
     return [power / total for power in powers]
 
@@ -72,7 +74,7 @@ class Told:
 class Wording:
     """`of_groups` and `of_signs` give each group and sign OUT weights: the types', then the bands', times SCALE.
     `temperature` and `band_temperature` divide the sums, so that the shares are what they say. `usual` and `judge`: see
-    `evidence` and `likely_band`."""
+    `evidence` and `likely_band`. One that is `shared` has its groups found in the pass that all patterns share."""
 
     def __init__(
         self,
@@ -82,16 +84,19 @@ class Wording:
         band_temperature: float,
         usual: Sequence[Sequence[Sequence[float]]],
         judge: Sequence[Sequence[float]],
+        shared: bool = False,
     ) -> None:
         self._groups = list(of_groups)
         self._packed = [_pack(weights) for weights in of_groups.values()]
-        self._finder = AhoCorasick(self._groups)
-        self._signs = [_pack(of_signs[name]) for name in NAMES]
+        self._finder = None if shared else AhoCorasick(self._groups)
+        if shared:
+            sought.beside(self._groups)
+        self._signs = [(one, one * (_PARTS // 2)) for one in (_pack(of_signs[name]) for name in NAMES)]
         self._temperature, self._band_temperature = temperature, band_temperature
         self.usual, self.judge = usual, judge
 
     @classmethod
-    def read(cls, path: Path = FILE) -> Wording:
+    def read(cls, path: Path = FILE, *, shared: bool = False) -> Wording:
         """Raises OSError or ValueError for a file that `write` did not make."""
         of_groups: dict[str, list[int]] = {}
         of_signs: dict[str, list[int]] = {}
@@ -115,22 +120,23 @@ class Wording:
             else:
                 raise ValueError(f"{path.name}: no line is called {kind!r}")
         types, bands = heats
-        return cls(of_groups, of_signs, types, bands, usual, judge)
+        return cls(of_groups, of_signs, types, bands, usual, judge, shared)
 
     def tell(self, plain: str, signs: Sequence[float]) -> Told:
         found = self._found(plain)
         away, share = _OFFSET * len(found), weight(plain) / SCALE
         total = counted = 0
-        for sign, weights in zip(signs, self._signs, strict=True):
-            if sign:
+        for sign, (weights, half) in zip(filter(None, signs), compress(self._signs, signs), strict=True):
+            if sign == 0.5:  # as most are
+                total += half
+                counted += _PARTS // 2
+            else:
                 times = round(sign * _PARTS)
                 total += times * weights
                 counted += times
         also, part = _OFFSET * counted, 1 / (SCALE * _PARTS)
-        scores = [
-            (said - away) * share + (shown - also) * part
-            for said, shown in zip(_unpack(sum(map(self._packed.__getitem__, found))), _unpack(total), strict=True)
-        ]
+        said, shown = _unpack(sum(map(self._packed.__getitem__, found))), _unpack(total)
+        scores = [(one - away) * share + (other - also) * part for one, other in zip(said, shown, strict=True)]
         cut = len(TYPES)
         return Told(softmax(scores[:cut], self._temperature), softmax(scores[cut:], self._band_temperature))
 
@@ -141,7 +147,9 @@ class Wording:
         most, group = max(known, default=(0, ""))
         return group if most > _OFFSET else None
 
-    def _found(self, plain: str) -> set[int]:
+    def _found(self, plain: str) -> Collection[int]:
+        if self._finder is None:
+            return sought.groups_in(plain[:_LETTERS])
         return {at for at, _, _ in self._finder.find_matches_as_indexes(_padded(plain), overlapping=True)}
 
 
@@ -180,20 +188,30 @@ def evidence(
     """What speaks for each band, for a judge to weigh: what the types make likely, what was learned of the bands
     themselves, and the types. `reckoned`: the band that the rules reckon for a type, by its number; `usual`: per type
     and such a band, how often which band was right."""
-    likely = [_LEAST] * len(BANDS)
+    a = b = c = d = e = _LEAST
     for at, share in enumerate(types):
         if share > _FEW:
-            rows = usual[at][reckoned(at)]
-            likely = [so_far + share * usually for so_far, usually in zip(likely, rows, strict=True)]
-    return [*map(math.log, likely), *(math.log(said + _LEAST) for said in bands), *types, 1.0]
+            minimal, low, moderate, important, critical = usual[at][reckoned(at)]
+            a += share * minimal
+            b += share * low
+            c += share * moderate
+            d += share * important
+            e += share * critical
+    return [*map(math.log, (a, b, c, d, e, *(said + _LEAST for said in bands))), *types, 1.0]
 
 
 def likely_band(evidence: Sequence[float], judge: Sequence[Sequence[float]], near: float = NEAR) -> int:
     """The number of the band to name. `judge` holds, for each band, what each piece of evidence counts. One band off is
     a small mistake, two a great one: `near` is what the first counts beside being right."""
-    shares = softmax([sum(map(mul, evidence, weights)) for weights in judge])
-    around = [sum(shares[max(0, band - 1) : band + 2]) for band in range(len(BANDS))]
-    return max(range(len(BANDS)), key=lambda band: shares[band] + near * around[band])
+    a, b, c, d, e = softmax([sum(map(mul, evidence, weights)) for weights in judge])
+    worth = (
+        a + near * (a + b),
+        b + near * (a + b + c),
+        c + near * (b + c + d),
+        d + near * (c + d + e),
+        e + near * (d + e),
+    )
+    return worth.index(max(worth))
 
 
 def _pack(weights: Sequence[int]) -> int:
@@ -209,4 +227,4 @@ def _unpack(packed: int) -> array[int]:
 @cache
 def default_wording() -> Wording:
     """The one that comes with the product, read once a process."""
-    return Wording.read()
+    return Wording.read(shared=True)

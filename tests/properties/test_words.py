@@ -19,7 +19,7 @@ from gateway import about_shop, guard, opening, prompt, responder
 from processors import dates, faq, normalise, payload
 from processors.faq import FaqIndex
 from processors.rules import default_rules, signs
-from processors.sought import DIGIT, Patterns, Sought, alternatives, needs
+from processors.sought import DIGIT, Patterns, Sought, alternatives, digits_of, is_strings, needs
 from tests.house import shop
 
 TALK = Path(__file__).parents[1] / "data" / "shop_talk"
@@ -32,8 +32,8 @@ SOUGHT = {
     if isinstance(one, Sought)
 }
 PATTERNS: list[Patterns[object]] = [signs._PATTERNS, *default_rules()._patterns.values()]  # type: ignore[list-item]
-SOUGHT |= {sought.pattern: sought for patterns in PATTERNS for sought, _ in patterns._patterns}
-ALTERNATIVES = [one for sought in SOUGHT.values() for one in alternatives(sought.pattern)]
+WHOLE = [*(sought.pattern for sought in SOUGHT.values()), *(one for each in PATTERNS for one, _ in each.patterns)]
+ALTERNATIVES = [one for pattern in WHOLE for one in alternatives(pattern)]
 
 relaxed = settings(deadline=None, max_examples=300)
 
@@ -68,7 +68,7 @@ def test_what_is_sought_is_found_as_its_pattern_finds_it(text: str) -> None:
         assert (first and first.span()) == (other and other.span())
         assert sought.sub("_", plain) == whole.sub("_", plain)
     for patterns in PATTERNS:
-        tried = [lead for sought, lead in patterns._patterns if re.search(sought.pattern, plain)]
+        tried = [lead for pattern, lead in patterns.patterns if re.search(pattern, plain)]
         assert patterns.matching(plain) == tried
 
 
@@ -79,12 +79,20 @@ def test_each_text_that_a_pattern_matches_has_what_it_needs(data: st.DataObject)
     text = data.draw(st.from_regex(pattern))
     for needles in needs(pattern):
         assert any(one in text for one in needles) or (DIGIT in needles and re.search(r"\d", text)), (pattern, needles)
+    assert len(re.findall(r"\d", text)) >= digits_of(pattern), pattern
 
 
 def test_a_pattern_is_split_where_no_group_is() -> None:
     assert alternatives(r"a(b|c)|[|(]d|\||e\)|(?:f|(?=g|h))") == [r"a(b|c)", "[|(]d", r"\|", r"e\)", "(?:f|(?=g|h))"]
     assert needs(r"\d+ (?:boxes|bags)(?!x)") == [frozenset({" boxes", " bags"}), frozenset({DIGIT})]
     assert needs(r"[^x]+|y") == []
+
+
+def test_digits_are_counted_and_strings_known_for_what_they_are() -> None:
+    assert digits_of(r"(?<!\d)0[689]\d{3,4}(?:-\d\d|[1-3])?x+(?:\d{2}|\d(?:5|6))") == 7
+    assert digits_of(r"\d*|9") == digits_of("[0-9a]") == 0
+    assert all(map(is_strings, ("แพ้", "(?:นี้|นั้น)ไง?")))
+    assert not any(map(is_strings, (r"\bnot", "a.c", "ab*", "ab(?!c)", " ab", "1", "ก", "(?:ab|x)")))
 
 
 @relaxed

@@ -174,7 +174,7 @@ def test_of_the_patterns_none_that_matches_is_passed_over() -> None:
     texts += ["oan laew krub 300", "#99 please", "a@b.co", "0812345678", "jong toh 4 khon ka", "Order #5 from you"]
     for patterns in RULES._patterns.values():
         for plain in map(normalise, texts):
-            all_tried = [lead for pattern, lead in patterns._patterns if pattern.search(plain)]
+            all_tried = [lead for pattern, lead in patterns.patterns if re.search(pattern, plain)]
             assert patterns.matching(plain) == all_tried
 
 

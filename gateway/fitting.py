@@ -54,6 +54,8 @@ class Room:
 def chosen(sizes: Sequence[int], tokens: int) -> tuple[list[int], int]:
     """Which fit, taken in the order given, and their sum. One that does not fit is left out; a later, shorter one may
     still be taken."""
+    if (all_of_it := sum(sizes)) <= tokens:
+        return list(range(len(sizes))), all_of_it
     taken, spent = [], 0
     for at, size in enumerate(sizes):
         if spent + size <= tokens:
@@ -65,6 +67,8 @@ def chosen(sizes: Sequence[int], tokens: int) -> tuple[list[int], int]:
 def newest(sizes: Sequence[int], tokens: int) -> tuple[int, int]:
     """How many of the last ones fit without a gap, and their sum. What goes at the beginning goes by _STEP where most
     of what fits stays, so that not every further line moves it."""
+    if (all_of_it := sum(sizes)) <= tokens:
+        return len(sizes), all_of_it
     spent = taken = 0
     for size in reversed(sizes):
         if spent + size > tokens:

@@ -42,6 +42,7 @@ _IDS = re.compile(
 _SECRETS = re.compile(
     r"\bsk-[A-Za-z0-9_-]{12,}|\b\d{6,12}:[A-Za-z0-9_-]{16,}|\bBearer\s+\S{16,}|\bsha256:[0-9a-f]{64}|\bk_[0-9a-f]{12}\b"
 )
+_NO_WORD = re.compile(r"[A-Za-z0-9_:-]{6}")  # each of these has as much of this, and Thai has none
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{80,}={0,2}")
 _PIECE, _STEP = 40, 5  # characters of a run, and between the runs that are looked for
 _BIT = 12  # characters that tell a run from most of what is said
@@ -73,7 +74,9 @@ class Guard:
         text = _THOUGHT.sub("", text)
         if self._tells(text):
             return None
-        text = _IDS.sub(GAP, _SECRETS.sub(GAP, _TAGS.sub("", text) if "<" in text else text))
+        text = _TAGS.sub("", text) if "<" in text else text
+        if _NO_WORD.search(text):
+            text = _IDS.sub(GAP, _SECRETS.sub(GAP, text))
         for secret in self._secrets:
             text = text.replace(secret, GAP)
         if not _MAY_LEAD.search(text):

@@ -21,6 +21,7 @@ from processors.tokens import MESSAGE
 HISTORY_CHARACTERS = 16_000  # of earlier messages in one prompt; the oldest go first
 EVENT_CHARACTERS = 300  # of an important message from earlier
 BACK_AFTER = timedelta(hours=1)
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 RULES = (
     "You answer customers of the shop named below, in a chat.\n"
@@ -102,7 +103,7 @@ def build(
     return messages
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which takes as long as all else in making one
 class _Parts:
     """What changes from message to message, and can be cut. In `facts` and `memories` what fits the message best comes
     first, of `events` and `history` the newest comes last."""
@@ -135,7 +136,7 @@ class _Parts:
         first = [key for key in context.get("relevant_attributes") or () if key in facts]
         summary = context.get("history_summary") or context.get("conversation_summary") or ""
         events = _events(context.get("important_events") or (), history, now)
-        said = [told(line) for line in history]
+        said = [told(line) if line.get("metadata") else str(line["message"]) for line in history]
         return cls(
             now=now,
             history=history,
@@ -154,7 +155,7 @@ class _Parts:
 
     def moment(self, language: Tongue) -> str:
         blocks = [
-            f"Local time at the shop: {self.now:%A %Y-%m-%d %H:%M} ({self.now.tzname()})",
+            f"Local time at the shop: {_when(self.now)} ({self.now.tzname()})",
             _pause(self.history, self.now),
             _block("came_with", self.came_with),
             PROCEDURES + _block("procedures", "\n---\n".join(self.procedures)) if self.procedures else "",
@@ -223,9 +224,7 @@ def _cut(parts: _Parts, room: Room, fixed: str, instructions: str, language: Ton
 
 def told(line: Mapping[str, Any]) -> str:
     """A line of the history: in a group with its writer's name; what was forwarded as data."""
-    text, metadata = str(line["message"]), line.get("metadata")
-    if not metadata:
-        return text
+    text, metadata = str(line["message"]), line.get("metadata") or {}
     if "forwarded" in metadata:
         text = f"<forwarded>\n{escape(text)}\n</forwarded>"
     name = metadata.get("sender_name")
@@ -266,7 +265,7 @@ def _pause(history: Sequence[Mapping[str, Any]], now: datetime) -> str:
         last, until = times[-2 - newer], times[-1 - newer]
         if last is not None and until is not None and until - last >= BACK_AFTER:
             which = f"All but the last {newer} messages above" if newer else "All messages above"
-            return f"{which} are from an earlier visit: they were written up to {last:%A %Y-%m-%d %H:%M}."
+            return f"{which} are from an earlier visit: they were written up to {_when(last)}."
     return ""
 
 
@@ -274,6 +273,10 @@ def paused(history: Sequence[Mapping[str, Any]], now: datetime) -> datetime | No
     """When the last message was written, if that was so long before `now` that the customer comes back then."""
     last = _moment(history[-1].get("timestamp"), now) if history else None
     return last if last is not None and now - last >= BACK_AFTER else None
+
+
+def _when(moment: datetime) -> str:
+    return f"{_DAYS[moment.weekday()]} {moment.isoformat(' ', 'minutes')[:16]}"  # strftime takes five times as long
 
 
 def _events(events: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:

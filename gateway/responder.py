@@ -267,29 +267,29 @@ class Responder:
         said = [line["message"] for line in question.context.get("recent_messages") or () if line["role"] == "bot"]
         return None if answer.text in said[-_LAST:] else answer
 
-    def told(self, question: Question, room: Room | None) -> list[dict[str, Any]]:
-        """The messages that the model is sent; without `room` nothing is cut."""
-        tenant, faq = question.tenant, self._faq.of(question.tenant)
-        words, text = question.words, question.text
-        hits = faq.top(question.standalone or words, 3) if words else []
-        of_shop = self._facts.of(tenant)[question.language]
+    def told(self, question: Question, room: Room | None, own: str | None = None) -> list[dict[str, Any]]:
+        """The messages that the model is sent; without `room` nothing is cut. `own`: the customer's words as far as
+        there is room for them, where that is known."""
+        tenant, language = question.tenant, question.language
+        if own is None:
+            own = room.own(question.text) if room else question.text
+        words = question.words if tenant.faq else ""
+        hits = self._faq.of(tenant).top(question.standalone or words, 3) if words else []
+        of_shop = self._facts.of(tenant)[language]
         return prompt.build(
             shop=tenant.name,
             instructions=question.agent.instructions or "",
             system_role=question.agent.system_role,
-            language=question.language,
+            language=language,
             now=question.now.astimezone(ZoneInfo(tenant.timezone)),
             context=question.context,
             knowledge=[
-                (
-                    _asked_in(question.language, tenant.faq[hit.index].questions),
-                    _told(tenant.faq[hit.index], question.language),
-                )
+                (_asked_in(language, tenant.faq[hit.index].questions), _told(tenant.faq[hit.index], language))
                 for hit in hits
             ]
-            + ([(_ABOUT[question.language], of_shop)] if of_shop else []),
-            text=room.own(text) if room else text,
-            files=sources.told(question.files, question.language),
+            + ([(_ABOUT[language], of_shop)] if of_shop else []),
+            text=own,
+            files=sources.told(question.files, language),
             images=question.images,
             room=room,
             ending=riding.ASK if question.riding else "",
@@ -299,7 +299,7 @@ class Responder:
         room, whole = room_of(question.agent), question.text
         own = room.own(whole)
         request = ChatRequest(
-            messages=self.told(question, room),
+            messages=self.told(question, room, own),
             access=access,
             max_tokens=question.agent.max_answer_tokens,
             temperature=question.agent.temperature,

@@ -37,6 +37,7 @@ _COMPARES = re.compile(
     r"กว่า(?:นี้|นั้น|กัน)(?!มาก)|\b(?:anything|something|any|one) (?:\w+er|else|similar)\b|\ba (?:\w+ )?one\b"
     r"|\bwhich(?: one)? is (?:best|\w+er)\b"
 )
+_POINTS_OR_COMPARES = re.compile(f"{_POINTS.pattern}|{_COMPARES.pattern}")
 _GOES_ON = re.compile(
     r"^(?:แล้ว(?!แต่|ก็)|ส่วน|งั้น|ถ้างั้น|และ|หรือว่า|and\b|or\b|what about\b|how about\b|also\b|then\b|what if\b)"
 )
@@ -77,8 +78,7 @@ def follows_up(text: str, history: Sequence[Mapping[str, Any]] = ({},)) -> bool:
     if not plain or not history or len(plain) > _LONGEST or _FRESH.search(plain):
         return False
     return bool(
-        _POINTS.search(plain)
-        or _COMPARES.search(plain)
+        _POINTS_OR_COMPARES.search(plain)
         or (_GOES_ON.search(plain) and len(plain) <= _LONGEST // 2)
         or (_GOES_BACK.search(normalise(text)) and len(plain) <= _LONGEST // 2)
         or _BARE.fullmatch(plain.rstrip("?!. "))

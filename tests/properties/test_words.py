@@ -18,8 +18,9 @@ from config.tenants import Tenant
 from gateway import about_shop, guard, opening, prompt, responder
 from processors import dates, faq, normalise, payload
 from processors.faq import FaqIndex
+from processors.needles import DIGIT, alternatives, digits_of, is_strings, needs
 from processors.rules import default_rules, signs
-from processors.sought import DIGIT, Patterns, Sought, alternatives, digits_of, is_strings, needs
+from processors.sought import Patterns, Sought
 from tests.house import shop
 
 TALK = Path(__file__).parents[1] / "data" / "shop_talk"

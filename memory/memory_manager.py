@@ -334,6 +334,8 @@ class MemoryManager(Knowing, Linking):
 
     async def which_forgotten(self, asked: Sequence[tuple[ConversationRef, datetime]]) -> list[bool]:
         """`forgotten` of several at once."""
+        if all(self.longterm.never_forgotten(ref.tenant, ref.user) for ref, _ in asked):
+            return [False] * len(asked)  # nearly always: without a thread
         return await in_thread(lambda: [self._forgotten(ref, since) for ref, since in asked])
 
     def _forgotten(self, ref: ConversationRef, since: datetime) -> bool:

@@ -157,6 +157,10 @@ class LongTerm(Protocol):
         calls (of the person that it changes); what is decided there by it can't be overtaken by `forget`."""
         ...
 
+    def never_forgotten(self, tenant: str, user: str) -> bool:
+        """Whether it is plain at once that `forgotten_at` says None; False: it has to be asked. For an event loop."""
+        ...
+
     async def close(self) -> None: ...
 
 

@@ -57,6 +57,17 @@ class Files:
         with _faults("read", place):
             return place.mark().stamp
 
+    def at_hand(self, tenant: str, user: str) -> tuple[LongTermMemory | None] | None:
+        """What `load` gives, where a look at the files' names and times is enough to tell; None: it has to read."""
+        try:
+            mark = self._place(tenant, user).mark()
+        except OSError:
+            return None
+        if mark.nothing:
+            return (None,)
+        entry = self._cache.get((tenant, user))
+        return (document.copy(entry.memory),) if entry is not None and entry.mark == mark else None
+
     def load(self, tenant: str, user: str) -> LongTermMemory | None:
         place = self._place(tenant, user)
         with _faults("read", place):
@@ -209,6 +220,9 @@ class Files:
             return self._forgotten.at(tenant, user)
         except OSError as error:
             raise _unavailable("read", self._place(tenant, user), error) from error
+
+    def never_forgotten(self, tenant: str, user: str) -> bool:
+        return self._forgotten.surely_not(tenant, user)
 
     def tidy_marks(self, tenant: str) -> None:
         with _faults("removed", self._place(tenant, "any")):

@@ -46,6 +46,19 @@ class Marks:
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
+    def surely_not(self, tenant: str, user: str) -> bool:
+        """Whether one look at the folder tells that there is no mark. For an event loop: it comes right behind a write
+        to the same folder's files, so that the file system has it in memory; what takes longer is left to `at`."""
+        folder = f"{self._plain_base}/{keys.check_tenant(tenant)}/{FOLDER}"
+        try:
+            changed = os.stat(folder).st_mtime_ns
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        known = self._names.get(folder)
+        return known is not None and known[0] == changed and _name(user) not in known[1]
+
     def _may_hold(self, folder: str, changed: int, name: str) -> bool:
         """By the names in a folder that has been as it is for a while; of a younger one nobody knows: what comes within
         one tick of the file system's clock leaves its time as it is."""

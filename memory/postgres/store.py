@@ -263,6 +263,9 @@ class PostgresLongTerm:
             return asyncio.run_coroutine_threadsafe(self._forgotten_at(tenant, user), loop).result()
         raise RuntimeError("ask from a thread while the store's own loop runs, or from what `change` calls")
 
+    def never_forgotten(self, tenant: str, user: str) -> bool:
+        return False
+
     async def close(self) -> None:
         """Waits for the writes that are under way."""
         await self._lanes.close()

@@ -343,6 +343,7 @@ class LongTermContract:
         await another().mark_forgotten(TENANT, USER)
         await store.change(TENANT, USER, look)
         assert seen == [None, NOW]
+        assert not store.never_forgotten(TENANT, USER)
         assert await asyncio.to_thread(store.forgotten_at, TENANT, USER) == NOW
         assert await asyncio.to_thread(store.forgotten_at, TENANT, "line:U2") is None
         assert await asyncio.to_thread(store.forgotten_at, "store_002", USER) is None

@@ -110,13 +110,16 @@ def test_the_mark_of_somebody_forgotten_names_nobody_and_goes_after_a_day(tmp_pa
 
 def test_a_mark_holds_at_once_for_who_has_looked_before_also_in_a_folder_that_was_quiet(tmp_path: Path) -> None:
     here, elsewhere = Marks(tmp_path), Marks(tmp_path)
+    assert here.surely_not(SHOP, "line:U0")
     for number in range(3):
         assert here.at(SHOP, f"line:U{number}") is None
         elsewhere.set(SHOP, f"line:U{number}", START + timedelta(minutes=number))
+        assert not here.surely_not(SHOP, f"line:U{number}")
         assert here.at(SHOP, f"line:U{number}") == START + timedelta(minutes=number)
         long_ago = START.timestamp() + number  # from then on the names in the folder are known
         os.utime(tmp_path / SHOP / ".forgotten", (long_ago, long_ago))
         assert (here.at(SHOP, f"line:U{number}"), here.at(SHOP, "line:U9")) == (START + timedelta(minutes=number), None)
+        assert (here.surely_not(SHOP, f"line:U{number}"), here.surely_not(SHOP, "line:U9")) == (False, True)
         elsewhere.set(SHOP, f"line:U{number}", START + timedelta(days=1))
         assert here.at(SHOP, f"line:U{number}") == START + timedelta(days=1)
     here.tidy(SHOP, START + timedelta(days=3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -42,8 +43,10 @@ class Live:
     def __init__(self, client: Redis) -> None:
         self._redis = client
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: list[tuple[str, str, Mapping[str, Any] | InboundMessage]] = []  # tenant, kind, data
+        # Tenant, kind, data; its steps need no lock.
+        self._waiting: deque[tuple[str, str, Mapping[str, Any] | InboundMessage]] = deque(maxlen=WAITING)
         self._telling: asyncio.Task[None] | None = None
+        self._awake = False  # whether what waits will be told without a call
 
     def arrived(self, tenant: Tenant, message: InboundMessage) -> None:
         """A person's message is in the inbox. What only the turn can tell is told with its end: what a command did, a
@@ -79,14 +82,14 @@ class Live:
 
     def remembered(self, tenant: str, user: str) -> None:
         """What is known of a person ("": of the tenant itself) changed. From any thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.tell, tenant, "memory", {"user_id": user})
+        if (loop := self._loop) is not None:
+            self._waiting.append((tenant, "memory", {"user_id": user}))
+            if not self._awake:  # nearly always it is: something was said
+                loop.call_soon_threadsafe(self._wake)
 
     def tell(self, tenant: str, kind: str, data: Mapping[str, Any] | InboundMessage) -> None:
         self._waiting.append((tenant, kind, data))
-        del self._waiting[:-WAITING]
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._tell())
+        self._wake()
 
     def begin(self) -> None:
         """From the loop that tells: only then anything from other threads is told."""
@@ -99,10 +102,23 @@ class Live:
             self._telling.cancel()
             await asyncio.gather(self._telling, return_exceptions=True)
 
+    def _wake(self) -> None:
+        if not self._awake:
+            self._awake = True
+            self._telling = asyncio.create_task(self._tell())
+
     async def _tell(self) -> None:
+        try:
+            await self._tell_all()
+        finally:
+            self._awake = False
+        if self._waiting:  # put there by a thread that saw it awake
+            self._wake()
+
+    async def _tell_all(self) -> None:
         while self._waiting:
             await asyncio.sleep(TOGETHER)
-            some, self._waiting = self._waiting, []
+            some = [self._waiting.popleft() for _ in range(len(self._waiting))]
             together: dict[str, list[bytes]] = {}
             try:
                 tenants = {tenant for tenant, _, _ in some}

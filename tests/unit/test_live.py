@@ -1,0 +1,89 @@
+"""What happens now is told, whichever thread it happens in, and with one call of the loop for all of a moment."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+from redis.exceptions import ConnectionError as RedisAway
+
+from gateway import live as module
+from gateway.live import Live, channel_key
+
+SHOP = "shop"
+
+
+class Server:
+    """Somebody listens to every channel."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.away = False
+
+    async def pubsub_numsub(self, *channels: str) -> list[tuple[bytes, int]]:
+        if self.away:
+            raise RedisAway
+        return [(channel.encode(), 1) for channel in channels]
+
+    async def publish(self, channel: str, events: bytes) -> None:
+        assert channel == channel_key(SHOP)
+        self.told += [event["data"]["user_id"] for event in orjson.loads(events)]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    monkeypatch.setattr(module, "TOGETHER", 0.02)
+    return Server()
+
+
+async def heard(server: Server, *names: str) -> None:
+    async with asyncio.timeout(5):
+        while server.told != list(names):
+            await asyncio.sleep(0.005)
+
+
+async def test_what_other_threads_write_is_told_also_while_something_is_told(server: Server) -> None:
+    client: Any = server
+    live = Live(client)
+    live.begin()
+    await asyncio.to_thread(live.remembered, SHOP, "ann")  # the loop is asleep
+    live.tell(SHOP, "memory", {"user_id": "ben"})
+    await asyncio.to_thread(live.remembered, SHOP, "cem")  # it is awake
+    await heard(server, "ann", "ben", "cem")
+    await asyncio.to_thread(live.remembered, SHOP, "dan")  # asleep again
+    await heard(server, "ann", "ben", "cem", "dan")
+    await live.close()
+
+
+async def test_what_comes_in_the_moment_in_which_the_rest_was_told_is_told(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client: Any = server
+    live = Live(client)
+    live.begin()
+    plainly = live._tell_all
+
+    async def and_then() -> None:
+        await plainly()
+        if server.told == ["ann"]:
+            live.remembered(SHOP, "ben")  # as a thread would that sees it awake
+
+    monkeypatch.setattr(live, "_tell_all", and_then)
+    live.tell(SHOP, "memory", {"user_id": "ann"})
+    await heard(server, "ann", "ben")
+    await live.close()
+
+
+async def test_a_server_that_is_away_ends_no_telling(server: Server) -> None:
+    client: Any = server
+    live = Live(client)
+    live.begin()
+    server.away = True
+    live.tell(SHOP, "memory", {"user_id": "ann"})
+    await asyncio.sleep(0.06)
+    server.away = False
+    await asyncio.to_thread(live.remembered, SHOP, "ben")
+    await heard(server, "ben")
+    await live.close()

@@ -23,7 +23,7 @@ class Retention:
 
 def keep(events: Sequence[T], when: Callable[[T], datetime], now: datetime, rules: Retention) -> list[T]:
     """The events that stay, in their order. Of equally old ones the later in the sequence counts as newer."""
-    times = [when(event) for event in events]
+    times = list(map(when, events))
     oldest = now - timedelta(days=rules.days) if rules.days else None
     most = rules.max_events or len(events)
     if all(map(le, times, times[1:])):  # nearly always: events come in the order of their times

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from processors.models import MemoryEvent
 from processors.normalise import normalise
 from processors.payload import attributes_from
+from processors.sought import Sought, may_match
 from processors.whose import of_speaker, told_of_others
 
 _END_TH = r"(?=\s*(?:ครับ|ค่ะ|คะ|คับ|นะ|จ้า|แล้ว|ด้วย|ก็|[,.!\n]|แต่|และ|$)|\s)"
@@ -29,8 +32,8 @@ _THING_TH = rf"([ก-๎a-z0-9][ก-๎a-z0-9 ]{{0,39}}?){_END_TH}"
 _THING_EN = rf"((?!to |it\b|that\b|this\b|you\b)[a-z][a-z' -]{{1,39}}?){_END_EN}"
 
 # Key, pattern over the normalised text; group 1 is the value. A key of `_LISTS` may have several.
-_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (key, re.compile(pattern))
+_PATTERNS: tuple[tuple[str, Sought], ...] = tuple(
+    (key, Sought(pattern))
     for key, pattern in (
         ("nickname", r"\bcall me ([a-z][a-z'-]{1,20})\b(?! back| when| at| on| later| tomorrow| asap)"),
         ("nickname", rf"(?:เรียก(?:ผม|หนู|ฉัน|เรา|ดิฉัน)?ว่า|ชื่อเล่น(?:คือ|ว่า|ชื่อ)?)\s?([ก-๎a-z]{{1,20}}?){_END_TH}"),
@@ -53,11 +56,12 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )  # fmt: skip
 _LISTS = ("likes", "dislikes")
-_OVER = re.compile(
+_OVER = Sought(
     r"ไม่(?:ได้)?แพ้\s?([ก-๎a-z]{2,20}?)(?:แล้ว|อีกแล้ว)"
     r"|หายแพ้\s?([ก-๎a-z]{2,20}?)(?:แล้ว|ค่ะ|ครับ|$)"
     r"|\b(?:no longer|not) allergic to ([a-z ]{2,30}?)(?: any ?more| now|[,.!]|$)"
 )
+_TELLS = reduce(or_, (pattern.bits for _, pattern in _PATTERNS), _OVER.bits)
 _ASKS = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|อะไร|ยังไง|เท่าไหร่|^(?:do|does|can|could|would|is|are|what|if) ")
 _ITEMS = re.compile(r",| and | or |และ|กับ")
 
@@ -91,7 +95,7 @@ def personal(text: str) -> Told:
     over: dict[str, list[str]] = {}
     for line in text.splitlines():
         plain = normalise(line)
-        if _ASKS.search(plain):
+        if not may_match(plain) & _TELLS or _ASKS.search(plain):
             continue
         for found in _OVER.finditer(plain):
             if not of_speaker(plain, found.start()):

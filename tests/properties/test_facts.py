@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.facts import Fact, attributes, from_attributes, merge, new, settled, upserted
 from memory.long_term import document
 from memory.wording import key_form
+from processors.models import EventType, MemoryEvent
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 KEYS = st.sampled_from(["city", "Shoe size", "shoe_size", "allergies", "ชื่อ"])
@@ -52,3 +55,31 @@ def test_a_journal_read_twice_is_as_if_read_once(told: list[dict[str, object]]) 
     once = document.merge(whole, lines, NOW)
     assert document.merge(once, lines, NOW) == once
     assert once["attributes"] == attributes(known)
+
+
+class Mood(StrEnum):
+    GOOD = "good"
+
+
+LEAVES: Any = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(), st.binary(), st.dates()),
+    *(st.datetimes(timezones=st.just(UTC)), st.sampled_from(Mood), st.decimals(allow_nan=False), st.just(date.min)),
+)
+PAYLOADS = st.dictionaries(
+    st.text(max_size=5),
+    st.recursive(LEAVES, lambda inner: st.one_of(st.lists(inner), st.tuples(inner), st.dictionaries(st.text(), inner))),
+    max_size=4,
+)
+
+
+@settings(deadline=None)
+@given(PAYLOADS, st.datetimes(timezones=st.just(UTC)), st.none() | st.text(max_size=5), st.sampled_from(EventType))
+def test_an_event_is_written_as_its_model_would_write_it(
+    payload: dict[str, Any], at: datetime, name: str | None, kind: EventType
+) -> None:
+    event = MemoryEvent(event_type=kind, payload=payload, importance_score=0.5, timestamp=at, event_id=name)
+    try:
+        whole = event.model_dump(mode="json", exclude_none=True)
+    except ValueError:  # neither can: bytes that are no text
+        return
+    assert document.dump(document.plain(event)) == document.dump(whole)

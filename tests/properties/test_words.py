@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from config.tenants import Tenant
 from gateway import about_shop, guard, opening, prompt, responder
-from processors import dates, faq, normalise, payload
+from processors import dates, faq, normalise, payload, personal
 from processors.faq import FaqIndex
 from processors.needles import DIGIT, alternatives, digits_of, is_strings, needs
 from processors.rules import default_rules, signs
@@ -25,7 +25,7 @@ from tests.house import shop
 
 TALK = Path(__file__).parents[1] / "data" / "shop_talk"
 SAID = [json.loads(line)["text"] for file in sorted(TALK.glob("*.jsonl")) for line in file.open(encoding="utf-8")]
-MODULES: Sequence[ModuleType] = (payload, dates, faq, opening, about_shop, responder, signs)
+MODULES: Sequence[ModuleType] = (payload, personal, dates, faq, opening, about_shop, responder, signs)
 SOUGHT = {
     f"{module.__name__}.{name}": one
     for module in MODULES
@@ -33,6 +33,7 @@ SOUGHT = {
     if isinstance(one, Sought)
 }
 PATTERNS: list[Patterns[object]] = [signs._PATTERNS, *default_rules()._patterns.values()]  # type: ignore[list-item]
+SOUGHT |= {sought.pattern: sought for _, sought in personal._PATTERNS}
 WHOLE = [*(sought.pattern for sought in SOUGHT.values()), *(one for each in PATTERNS for one, _ in each.patterns)]
 ALTERNATIVES = [one for pattern in WHOLE for one in alternatives(pattern)]
 

@@ -47,19 +47,34 @@ class SpoolingInbox(InProcessInbox):
         """What may have reached the customer is on disk first: whoever takes it over must not answer it anew."""
         wait = await super().intent(claim, outbox, limits)
         if wait == 0:
-            for message in claim.messages:
-                if (entry := self._entries.get((name_of(message), event_of(message)))) is not None:
-                    await asyncio.to_thread(entry.mark_begun, outbox)
+            await self._begun(claim, outbox)
         return wait
+
+    async def park(self, claim: Claim, outbox: bytes, pause: float) -> bool:
+        """What waits for the customer is left to the workers: what the customer says next would wait for it in turn, as
+        nothing of a conversation is taken from the spool as long as somebody has an earlier message in hand."""
+        if not self._holds(claim):
+            return False
+        await self._begun(claim, outbox)
+        outcome, _ = await self._over(claim, None, answered=False)
+        return outcome is Outcome.DONE
+
+    async def _begun(self, claim: Claim, outbox: bytes) -> None:
+        for message in claim.messages:
+            if (entry := self._entries.get((name_of(message), event_of(message)))) is not None:
+                await asyncio.to_thread(entry.mark_begun, outbox)
 
     async def finish(
         self, claim: Claim, session: SessionWrite | None, dead: str | None = None, carry: bytes | None = None
     ) -> tuple[Outcome, bytes | None]:
-        outcome = await super().finish(claim, session, dead, carry)
+        return await self._over(claim, session, dead, carry, answered=dead is None)
+
+    async def _over(self, claim: Claim, *how: Any, answered: bool) -> tuple[Outcome, bytes | None]:
+        outcome = await super().finish(claim, *how)
         if outcome[0] is Outcome.DONE:
             over = [self._entries.pop((name_of(message), event_of(message)), None) for message in claim.messages]
             # In one go, as the turn may be stopped while it waits: an entry that stayed locked would never come home.
-            await asyncio.to_thread(_let_go, [entry for entry in over if entry is not None], answered=dead is None)
+            await asyncio.to_thread(_let_go, [entry for entry in over if entry is not None], answered=answered)
         return outcome
 
 

@@ -1,9 +1,10 @@
 """What the HTTP side does while the inbox is away: keeps messages on disk, answers them itself, and brings everything
 home when the inbox is back. A small fallback, not a second inbox.
 
-Two kinds of message are kept, but left to the workers, for an answer from here could be the second one, or come before
-an earlier one: a message whose way into the inbox was cut off half-way, as it may stand there all the same; and one
-whose conversation had something put into the inbox shortly before that went away, as that may still wait there.
+Three kinds of message are kept, but left to the workers, for an answer from here could be the second one, or come
+before an earlier one: a message whose way into the inbox was cut off half-way, as it may stand there all the same; one
+whose conversation had something put into the inbox shortly before that went away, as that may still wait there; and one
+whose conversation had something put there since it was written, as that may be what is delivered again.
 
 While the spool holds anything of a conversation, what else comes for it takes the same way, also when the inbox is
 back: it must not overtake, and a delivery that was answered here has to be known as that.
@@ -169,7 +170,8 @@ class SafeInbox:
         message = entry.spooled.message
         # What is to be forgotten has to be forgotten in the inbox's server too.
         forgetting = message.text.startswith("/")
-        if forgetting or entry.spooled.doubtful or self._puts.recent(name_of(message), self._recent):
+        known = self._puts.recent(name_of(message), self._recent, message.sent_at)
+        if forgetting or entry.spooled.doubtful or known:
             entry.release()
         else:
             await self._take(entry)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import mmap
 import os
 import time
@@ -49,11 +50,12 @@ class LastPuts:
         """From now on, whatever was ever put counts as recent."""
         self._at[0] = 0.0
 
-    def recent(self, conversation: str, seconds: float) -> bool:
+    def recent(self, conversation: str, seconds: float, written_at: float = math.inf) -> bool:
         """Whether something was put less than `seconds` before the inbox was last heard of: it may wait there still,
-        however long the inbox has been away since."""
+        however long the inbox has been away since. Or before `written_at`, when a message was written that comes only
+        now: it may be what was put."""
         put_at = self._at[_slot(conversation)]
-        return put_at > 0 and self._at[0] - put_at < seconds
+        return put_at > 0 and put_at > min(self._at[0], written_at) - seconds
 
 
 def _slot(conversation: str) -> int:

@@ -171,10 +171,13 @@ class Spool:
 
     def free(self, suffixes: tuple[str, ...] = (".json", ".done")) -> list[Entry]:
         """What no living process has in hand, in the order of acceptance, each locked: to be removed or released.
-        What comes after a message that is in somebody's hand waits for that one."""
+        What comes after a message that is in somebody's hand waits for that one. A long folder is not looked at in one
+        moment: a conversation of which something came meanwhile waits for the next look, as this one may have met a
+        message and missed the one before it."""
         found: list[Entry] = []
         in_hand: dict[str, int] = {}  # conversation: order of its oldest message that somebody holds
-        for path in list(self.folder.glob("*-*")) if self.folder.is_dir() else []:
+        paths = set(self.folder.glob("*-*"))
+        for path in paths:
             if path.name.startswith("."):
                 _sweep(path)
             if path.suffix not in suffixes:
@@ -184,7 +187,14 @@ class Spool:
             elif path.suffix == ".json":
                 conversation = path.name.partition("-")[0]
                 in_hand[conversation] = min(in_hand.get(conversation, sys.maxsize), self._order_in(path))
-        behind = [one for one in found if one.spooled.order > in_hand.get(one.conversation, sys.maxsize)]
+        came = (
+            {path.name.partition("-")[0] for path in self.folder.glob("*-*.json") if path not in paths} if found else ()
+        )
+        behind = [
+            one
+            for one in found
+            if one.conversation in came or one.spooled.order > in_hand.get(one.conversation, sys.maxsize)
+        ]
         for entry in behind:
             entry.release()
         return sorted((one for one in found if one.lock is not None), key=lambda entry: entry.spooled.order)
@@ -279,11 +289,14 @@ class Spool:
         return _decode(self._vault.shared("").open_line(path.read_bytes()))
 
     def _order_in(self, path: Path) -> int:
-        """When its message was accepted; a file that has gone by now comes after everything."""
+        """When its message was accepted; a file that has gone by now comes after everything, one that makes no sense,
+        as when it is being written anew, before everything."""
         try:
             return self._read(path).order
-        except (OSError, msgspec.DecodeError, Damaged):
+        except OSError:
             return sys.maxsize
+        except (msgspec.DecodeError, Damaged):
+            return 0
 
 
 def _sealed(spooled: Spooled, vault: Vault) -> bytes:

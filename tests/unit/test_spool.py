@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,10 +23,10 @@ from gateway.messages import InboundMessage
 from memory.keys import ConversationRef
 
 
-def message(event: str, user: str = "line:a", text: str = "hello") -> InboundMessage:
+def message(event: str, user: str = "line:a", text: str = "hello", sent_at: float | None = None) -> InboundMessage:
     return InboundMessage(
         tenant="shop", channel="line-main", platform="line", event_id=event, user_id=user, chat_id=user, text=text,
-        sent_at=1.0, received_at=1.0,
+        sent_at=time.time() if sent_at is None else sent_at, received_at=1.0,
     )  # fmt: skip
 
 
@@ -89,6 +90,37 @@ def test_what_comes_after_a_message_in_somebodys_hand_waits_for_it(tmp_path: Pat
     assert texts(spool.free()) == ["1", "2"]
 
 
+def test_what_comes_after_a_message_that_is_just_being_written_anew_waits_for_it(tmp_path: Path) -> None:
+    """As `mark_begun` does, for whoever reads in the middle of that."""
+    spool = Spool(tmp_path)
+    first, second = kept(spool, "1", "2")
+    first.path.write_bytes(first.path.read_bytes()[:-9])
+    assert spool.earlier(second)
+    second.release()
+    assert spool.free() == []
+    assert first.path.exists()
+
+
+def test_a_look_that_missed_a_message_gives_out_nothing_of_its_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of many files is read in parts: one that is added meanwhile may be missed, and a later one met."""
+    spool, look = Spool(tmp_path), Path.glob
+    for entry in (*kept(spool, "1", "2"), *spool.add([(message("3", user="line:b"), Policy())])):
+        assert entry is not None
+        entry.release()
+    missed = [one for one in tmp_path.glob("*-*") if b'"1"' in one.read_bytes()]
+
+    def part(folder: Path, pattern: str) -> list[Path]:
+        monkeypatch.undo()
+        return [one for one in look(folder, pattern) if one not in missed]
+
+    monkeypatch.setattr(Path, "glob", part)
+    found = spool.free()
+    assert texts(found) == ["3"]
+    assert texts(spool.free()) == ["1", "2"]  # none of them stayed locked
+
+
 def test_a_message_with_a_begun_answer_says_so_to_who_takes_it_over(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     [entry] = kept(spool, "1")
@@ -125,6 +157,20 @@ async def test_what_could_not_be_answered_here_is_left_to_the_workers(tmp_path: 
     assert texts(spool.free()) == ["1"]
 
 
+async def test_what_waits_for_the_customer_does_not_keep_what_they_say_next_from_coming_home(tmp_path: Path) -> None:
+    spool, inbox = Spool(tmp_path), SpoolingInbox()
+    first, second = kept(spool, "1", "2")
+    second.release()
+    await inbox.take(first)
+    [claim] = (await inbox.claim(1)).claims
+    assert await inbox.park(claim, b"the answer", 86_400.0)
+    again, _ = found = spool.free()
+    assert texts(found) == ["1", "2"]
+    assert again.spooled.message.extra == {BEGUN: "the answer"}  # it is not thought of anew
+    await inbox.take(again)
+    assert (await inbox.claim(1)).claims == ()
+
+
 def test_whether_something_was_put_lately_is_known_to_every_process_and_counts_by_the_last_contact(
     tmp_path: Path,
 ) -> None:
@@ -136,6 +182,17 @@ def test_whether_something_was_put_lately_is_known_to_every_process_and_counts_b
     now = 9000.0  # the inbox has been away since
     assert [other.recent("sm:shop:a", 60), other.recent("sm:shop:a", 30), other.recent("sm:shop:b", 60)] == [
         *(True, False, False)
+    ]
+
+
+def test_what_was_put_after_a_message_was_written_may_be_that_message(tmp_path: Path) -> None:
+    now = 1000.0
+    puts = LastPuts(tmp_path / "recent", clock=lambda: now)
+    puts.note(["sm:shop:a"])
+    now = 9000.0
+    puts.note_contact()
+    assert [puts.recent("sm:shop:a", 60, written_at) for written_at in (900.0, 1050.0, 1070.0, 9000.0)] == [
+        *(True, True, False, False)
     ]
 
 
@@ -246,6 +303,24 @@ async def test_a_message_that_may_stand_in_the_inbox_is_answered_by_no_process_f
     assert taken == ["2"]
     [entry] = spool.free()  # the other one is in hand
     assert (entry.spooled.message.event_id, entry.spooled.doubtful) == ("1", True)
+
+
+async def test_what_is_delivered_again_while_the_inbox_is_away_is_not_answered_again(tmp_path: Path) -> None:
+    """That it was put and answered is known there alone."""
+    remote, taken = Remote(), []
+
+    async def take(entry: Entry) -> None:
+        taken.append(entry.spooled.message.event_id)
+
+    safe = SafeInbox(remote, Spool(tmp_path), take, nothing, recent=0.1)
+    first = message("1")
+    assert await safe.put([(first, Policy())]) == [True]
+    await asyncio.sleep(0.3)  # longer than what was put counts as recent
+    assert await safe.put([(message("2", user="line:b"), Policy())]) == [True]
+    remote.fails = [InboxUnavailable("refused")]
+    assert await safe.put([(first, Policy())]) == [True]
+    assert await safe.put([(message("3", user="line:c"), Policy())]) == [True]
+    assert taken == ["3"]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ class Growing(Posted):
 
     def __init__(self, line: _Line, done: Callable[[_Line], None]) -> None:
         super().__init__(0, b"", [])
-        self._line, self._done = line, done
+        self._line: _Line | None = line  # whose it is until it is closed: then the next call's
+        self._done = done
         self._ended = False
         self._error: Exception | None = None
         self._waiting: asyncio.Future[None] | None = None
@@ -76,7 +77,9 @@ class Growing(Posted):
 
     def close(self) -> None:
         """What has not come by then is not waited for."""
-        self._done(self._line)
+        line, self._line = self._line, None
+        if line is not None:
+            self._done(line)
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
@@ -137,7 +140,7 @@ class Posts:
         self._idle.clear()
 
     def _done(self, line: _Line) -> None:
-        if not line.reusable:
+        if not line.reusable or self._connector._waiters:  # for a place, which one that is kept would take
             line.close()
             return
         line.idle_since = self._loop.time()
@@ -224,6 +227,9 @@ class _Line(asyncio.Protocol):
             self.reusable = False
             self._failed(ClientPayloadError(f"no answer in HTTP: {type(error).__name__}"))
 
+    def eof_received(self) -> None:
+        self.reusable = False
+
     def connection_lost(self, exc: Exception | None) -> None:
         from aiohttp import ClientOSError, ClientPayloadError, ServerDisconnectedError
 
@@ -275,8 +281,9 @@ class _Line(asyncio.Protocol):
 
     def _whole(self) -> None:
         answer, self._answer = self._answer, None
-        if self._growing is not None:
-            self._growing.end(None)
+        growing, self._growing = self._growing, None  # nothing that comes after it is part of it
+        if growing is not None:
+            growing.end(None)
         elif answer is not None and not answer.done():
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
             answer.set_result(Posted(self._parser.get_status_code(), body, self._headers))

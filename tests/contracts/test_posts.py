@@ -304,6 +304,26 @@ async def test_who_can_not_be_reached_was_sent_nothing() -> None:
 
 
 @on_both_loops
+async def test_who_waits_for_a_place_gets_it_when_a_call_is_over() -> None:
+    """A connection that is kept takes a place, too."""
+
+    async def script(here: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await here.hears(reader)
+            await here.gate.wait()
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n" + here.asked[-1][1])
+
+    async with place(script) as there, posting(there.port, limit=2) as post:
+        calls = [asyncio.create_task(post(b"x")) for _ in range(20)]
+        await until(lambda: len(there.asked) == 2)
+        there.gate.set()
+        assert await asyncio.gather(*calls) == [(200, b"x")] * 20
+        opened = there.connections
+        assert [await post(b"y") for _ in range(3)] == [(200, b"y")] * 3
+        assert there.connections <= opened + 1  # nobody waits any more
+
+
+@on_both_loops
 async def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posts, "KEPT_FOR", 0.2)
 
@@ -393,6 +413,50 @@ async def test_a_growing_answer_that_breaks_off_says_so_and_one_that_is_left_is_
 
 
 @on_both_loops
+async def test_a_growing_answer_that_is_closed_twice_is_closed_once() -> None:
+    """By then its connection is another call's."""
+
+    async def script(here: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await here.hears(reader)
+        writer.write(CHUNKED)
+        await here.hears(reader)
+        await here.gate.wait()
+        writer.write(OK)
+
+    async with place(script) as there, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{there.port}/"
+        to = Posts(session, url)
+        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE)
+        while await growing.more():
+            pass
+        growing.close()
+        next_one = asyncio.create_task(to.post(head_of(url, {}), b"{}", PATIENCE))
+        await until(lambda: len(there.asked) == 2)
+        growing.close()
+        there.gate.set()
+        assert (await next_one).body == b"ok"
+        assert there.connections == 1
+        to.close()
+
+
+@pytest.mark.parametrize("more", [OK, b"H", b" ", b"\0", CHUNKED], ids=["answer", "letter", "blank", "nul", "chunked"])
+@on_both_loops
+async def test_what_nobody_asked_for_is_no_part_of_a_growing_answer(more: bytes) -> None:
+    async with place(says(CHUNKED + more)) as there, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{there.port}/"
+        to = Posts(session, url)
+        for opened in (1, 2):
+            growing, came = await to.stream(head_of(url, {}), b"{}", PATIENCE), b""
+            while piece := await growing.more():
+                came += piece
+            assert came == b"one, two"
+            growing.close()
+            assert there.connections == opened
+        there.gate.set()
+        to.close()
+
+
+@on_both_loops
 async def test_tls_is_the_sessions(tmp_path: Path) -> None:
     ours, stranger = certificate(tmp_path / "ours"), certificate(tmp_path / "stranger")
     trusted = ssl.create_default_context(cafile=str(ours.authority))
@@ -470,6 +534,15 @@ def test_however_an_answer_arrives_it_is_whole_or_an_error(
     else:
         with pytest.raises(aiohttp.ClientError):
             asyncio.run(heard())
+
+
+async def test_a_kept_connection_that_is_being_closed_is_asked_nothing() -> None:
+    line = posts._Line(Said(), asyncio.get_running_loop())  # type: ignore[arg-type]
+    answer = line.asked(b"")
+    line.data_received(OK)
+    assert ((await answer).body, line.reusable) == (b"ok", True)
+    line.eof_received()
+    assert not line.reusable
 
 
 def test_a_head_is_one_head() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 Needles = frozenset[str]  # one of them is in the text
 
-DIGIT = "\0digit"  # stands for any digit: a text may have dozens, and is looked through once for one
+DIGIT = "\0"  # stands for any digit: a text may have dozens, and is looked through once for one. No word is part of it
 _DIGIT = re.compile(r"\d")
 _MANY = 250  # needles of one kind; what has more is not looked for
 _RANGE = 12  # letters of a set that are taken one by one
@@ -203,7 +203,7 @@ def _limited(strings: list[str]) -> list[str] | None:
 def _useful(strings: Iterable[str]) -> Iterator[Needles]:
     """The strings as needles, where they tell anything: no single letter, which stands in every other text."""
     needles: list[str] = []
-    for one in sorted({DIGIT if len(one) == 1 and one.isdigit() else one for one in strings}, key=len):
+    for one in sorted({DIGIT if len(one) == 1 and one.isdecimal() else one for one in strings}, key=len):
         if len(one) < 2 and not _rare(one):
             return
         if not any(shorter in one for shorter in needles):

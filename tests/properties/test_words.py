@@ -88,6 +88,8 @@ def test_a_pattern_is_split_where_no_group_is() -> None:
     assert alternatives(r"a(b|c)|[|(]d|\||e\)|(?:f|(?=g|h))") == [r"a(b|c)", "[|(]d", r"\|", r"e\)", "(?:f|(?=g|h))"]
     assert needs(r"\d+ (?:boxes|bags)(?!x)") == [frozenset({" boxes", " bags"}), frozenset({DIGIT})]
     assert needs(r"[^x]+|y") == []
+    assert needs(r"(?:it|one|\d+) for me") == [frozenset({" for me"}), frozenset({"it", "one", DIGIT})]
+    assert needs("²") == []  # no digit to a pattern
 
 
 def test_digits_are_counted_and_strings_known_for_what_they_are() -> None:

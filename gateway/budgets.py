@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from msgspec import structs
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
@@ -224,7 +225,7 @@ class Budgeted:
             return await self._model.complete(request)
         failed = True
         try:
-            completion = await self._model.complete(replace(request, access=hold.access))
+            completion = await self._model.complete(structs.replace(request, access=hold.access))
             failed = False
             return completion
         finally:
@@ -235,7 +236,7 @@ class Budgeted:
 
     async def _held(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
         hold = await self._budgets.reserve(request)
-        pieces = self._model.stream(replace(request, access=hold.access) if hold else request)
+        pieces = self._model.stream(structs.replace(request, access=hold.access) if hold else request)
         failed = True
         try:
             async for piece in pieces:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from config.tenants import Agent, Attachment, Faq, Tenant
 from gateway import prompt, riding, sources
@@ -86,8 +85,7 @@ _DETAILS = ("times", "quantities", "phones", "order_ids", "amounts", "emails")
 _WITHOUT_WORDS = {Kind.STICKER: "sticker", Kind.LOCATION: "location", Kind.CONTACT: "contact"}
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What is to be answered, and in which light."""
 
     tenant: Tenant
@@ -224,7 +222,7 @@ class Responder:
             return own
         words = question.words
         if files := await self.files(tenant, question.standalone or words, words):
-            question = replace(question, files=files)
+            question = structs.replace(question, files=files)
         access = access_of(tenant, question.agent)
         if access.api_key and not question.hurried:
             try:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import orjson
+from msgspec import structs
 
 from gateway.adapters.base import Watch
 from gateway.scratch import Scratch
@@ -180,7 +181,7 @@ async def converse(
     if toolbox is None or rounds <= 0:
         return await _asked(model, request, watch), actions
     deadline = time.monotonic() + request.access.timeout
-    asked = replace(request, tools=toolbox.specifications)
+    asked = structs.replace(request, tools=toolbox.specifications)
     try:
         completion = await _asked(model, asked, watch)
     except LLMRejected:
@@ -201,7 +202,7 @@ async def converse(
                 raise LLMUnavailable("no answer from the language model in time")
             completion = await _asked(
                 model,
-                replace(
+                structs.replace(
                     asked,
                     messages=[*request.messages, *scratch.get(plan)],
                     access=replace(request.access, timeout=seconds),
@@ -211,9 +212,9 @@ async def converse(
             )
             used.append(completion.usage)
             if not completion.tool_calls:
-                return replace(completion, usage=_sum(used)), actions
+                return structs.replace(completion, usage=_sum(used)), actions
     if completion.text.strip():
-        return replace(completion, usage=_sum(used)), actions
+        return structs.replace(completion, usage=_sum(used)), actions
     raise LLMBadAnswer("the language model called tools without end")
 
 

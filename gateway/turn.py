@@ -331,7 +331,7 @@ class Turn:
         thinking = _Soon(TYPING_AFTER, partial(self._think, tenant, target))
         watch = None if moment.hurried else self._senders[last.platform].watch(tenant, target)
         try:
-            question = replace(question, watch=watch)
+            question = structs.replace(question, watch=watch)
             with self._resting:
                 if self._after_hours is not None and not tenant.is_open(moment.now):
                     answer = await self._after_hours.answer(moment, question)

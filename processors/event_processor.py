@@ -8,12 +8,14 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct, structs
 
 from config.vault import PLAIN, Safe
 from processors import local
@@ -74,8 +76,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Understood:
+class Understood(Struct, frozen=True):
     """What a message is, told without a language model. `confidence` is the share of such answers that are right."""
 
     event_type: EventType
@@ -173,7 +174,7 @@ class EventProcessor:
         payload: dict[str, Any] = {
             "original_message": safe(message[:_STORED]),
             "language": language or _previous_language(context) or "mixed",
-            "context": {key: said for key in _CONTEXT_KEYS if _small(said := context.get(key))} if context else {},
+            "context": {key: said for key in _CONTEXT_KEYS if (said := context.get(key)) is not None and _small(said)},
             "reasoning": f"rule: {rule}" if here.classified_by == "rules" else "local classifier",
             "classified_by": here.classified_by,
             "confidence": here.confidence,
@@ -227,7 +228,7 @@ class EventProcessor:
             kind = said.event_type
             importance = score(kind, verdict.found) if said.importance is None else said.importance
             return Understood(
-                kind, importance, 1.0, "rules", replace(verdict, event_type=kind, strongest="corrected"), True
+                kind, importance, 1.0, "rules", structs.replace(verdict, event_type=kind, strongest="corrected"), True
             )
         if not verdict.own and message.strip() and (classifier := await self._local()) is not None:
             guess = classifier.guess(message)

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from processors.llm import (
     ChatModel,
     ChatRequest,
@@ -106,7 +108,7 @@ class WithFallbacks:
             behind = models[at + 1 :]
             own = replace(access, model=model, fallback_models=behind, timeout=left)
             waits_itself = not behind or _TRIES_ITSELF in access.base_url
-            yield replace(request, access=own), left if waits_itself else left * _SHARE
+            yield structs.replace(request, access=own), left if waits_itself else left * _SHARE
 
     def _tell(self, one: ChatRequest, error: LLMError) -> None:
         if one.access.fallback_models:

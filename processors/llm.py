@@ -16,6 +16,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 
 class LLMError(Exception):
     """The language model gave no usable answer."""
@@ -63,8 +65,7 @@ class LLMBadAnswer(LLMError):
 PURPOSES = ("answer", "classify", "remember", "rewrite", "route", "embed", "hear")
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens as reported; `cost` in US dollars, None where the endpoint does not say. `seconds` of sound, for models
     that are paid by the minute."""
 
@@ -108,8 +109,7 @@ class Access:
         return f"Access(base_url={self.base_url!r}, model={self.model!r}, api_key={'set' if self.api_key else None})"
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(Struct, frozen=True):
     """One call. `messages` are OpenAI chat messages; `schema` is a JSON Schema for a structured answer."""
 
     messages: Sequence[Mapping[str, Any]]
@@ -122,8 +122,7 @@ class ChatRequest:
     tool_choice: str | None = None  # `none`: the tools were used, now an answer
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """What the model wants done. `arguments` is text as it came: JSON, if the model keeps to its word."""
 
     id: str
@@ -131,15 +130,14 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """A usable answer: `text` is not empty unless there are `tool_calls`; `data` is the validated object where a schema
     was given."""
 
     text: str
     model: str
     provider: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     finish_reason: str | None = None
     data: dict[str, Any] | None = None
     tool_calls: tuple[ToolCall, ...] = ()

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import orjson
+from msgspec import structs
 
 from processors.attempts import Attempts
 from processors.ladder import LAST, Ladder, request_body
@@ -139,7 +139,7 @@ class OpenRouter:
                 continue
             if learned:
                 self._ladder.works(access, rung)
-            return replace(completion, data=data)
+            return structs.replace(completion, data=data)
 
     async def _once(self, access: Access, body: dict[str, Any]) -> Completion:
         with self._attempts.watched(access):
@@ -218,14 +218,14 @@ class OpenRouter:
 
     def _used(self, access: Access, answer: Mapping[str, Any]) -> Usage:
         told = answer.get("usage")
-        told = told if isinstance(told, Mapping) else {}
+        told = told if isinstance(told, dict) else {}
         details = told.get("prompt_tokens_details")
         cost = told.get("cost")
         usage = Usage(
             int(told.get("prompt_tokens") or 0),
             int(told.get("completion_tokens") or 0),
-            int(details.get("cached_tokens") or 0) if isinstance(details, Mapping) else 0,
-            float(cost) if isinstance(cost, int | float) else None,
+            int(details.get("cached_tokens") or 0) if isinstance(details, dict) else 0,
+            float(cost) if isinstance(cost, (int, float)) else None,
         )
         model = str(answer.get("model") or access.model)
         if self._on_usage is not None:
@@ -236,11 +236,13 @@ class OpenRouter:
 
 
 def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
-    calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    if not calls:
+        return ()
     out = []
     for at, call in enumerate(calls if isinstance(calls, list) else ()):
-        wanted = call.get("function") if isinstance(call, Mapping) else None
-        if isinstance(wanted, Mapping) and isinstance(wanted.get("name"), str):
+        wanted = call.get("function") if isinstance(call, dict) else None
+        if isinstance(wanted, dict) and isinstance(wanted.get("name"), str):
             given = wanted.get("arguments")
             arguments = given if isinstance(given, str) else orjson.dumps(given or {}, default=str).decode()
             out.append(ToolCall(str(call.get("id") or f"call_{at}"), wanted["name"], arguments))

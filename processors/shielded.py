@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec import structs
 
 from processors.embeddings import Embeddings
 from processors.llm import ChatModel, ChatRequest, Completion
@@ -57,7 +58,7 @@ class Shielded:
 
 
 def _told(names: Withheld, request: ChatRequest) -> ChatRequest:
-    return replace(request, messages=[_message(names, one) for one in request.messages])
+    return structs.replace(request, messages=[_message(names, one) for one in request.messages])
 
 
 def _message(names: Withheld, message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,11 +82,11 @@ def _call(names: Withheld, call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _whole(names: Withheld, completion: Completion) -> Completion:
-    return replace(
+    return structs.replace(
         completion,
         text=names.whole(completion.text),
         data=_within(names, completion.data),
-        tool_calls=tuple(replace(one, arguments=names.whole(one.arguments)) for one in completion.tool_calls),
+        tool_calls=tuple(structs.replace(one, arguments=names.whole(one.arguments)) for one in completion.tool_calls),
     )
 
 

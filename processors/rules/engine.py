@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 from ahocorasick_rs import AhoCorasick, MatchKind
+from msgspec import Struct
 
 from processors.language import detect
 from processors.models import EventType, Language
@@ -43,8 +44,7 @@ COST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What the rules make of a message. `confidence`: how often, of a hundred such verdicts, the type is right; 0.0 to
     1.0."""
 

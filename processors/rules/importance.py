@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from processors.models import EventType
 
@@ -20,8 +21,7 @@ _BARE_YES = re.compile(r"^(?:จัดไป|จัดมา|เอา|รับ
 _BARE = 15  # characters: "อร่อยมาก" names an aspect and says no more than that it was good
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What the rules saw: the normalised text, marks by name with counts, and the scores of the types."""
 
     text: str

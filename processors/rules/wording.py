@@ -11,13 +11,13 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import compress
 from operator import mul
 from pathlib import Path
 
 from ahocorasick_rs import AhoCorasick
+from msgspec import Struct
 
 from processors import sought
 from processors.models import EventType
@@ -63,8 +63,7 @@ def softmax(scores: Sequence[float], temperature: float = 1.0) -> list[float]:
     return [power / total for power in powers]
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """`types`: shares of one, in the order of TYPES; `bands`: shares of one, in the order of BANDS."""
 
     types: Sequence[float]

@@ -3,10 +3,10 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from processors.breaker import Breaker
 from processors.event_processor import SCHEMA, EventProcessor
@@ -295,7 +295,7 @@ async def test_a_stream_ends_with_what_the_same_answer_is_when_it_comes_whole(
 ) -> None:
     said = Said("One moment: ไซส์ M 👕", tool_calls=CALLS, finish_reason="tool_calls")
     standin.answers(said, said)
-    request = replace(ask(standin), tools=TOOLS)
+    request = structs.replace(ask(standin), tools=TOOLS)
     *pieces, streamed = [piece async for piece in llm.stream(request)]
     assert streamed == await llm.complete(request)
     assert isinstance(streamed, Completion)
@@ -308,7 +308,7 @@ async def test_a_stream_ends_with_what_the_same_answer_is_when_it_comes_whole(
 
 async def test_a_stream_may_be_of_tool_calls_alone(standin: OpenRouterStandIn, llm: OpenRouter) -> None:
     standin.answers(Said(tool_calls=CALLS[1:], finish_reason="tool_calls"))
-    (whole,) = [piece async for piece in llm.stream(replace(ask(standin), tools=TOOLS))]
+    (whole,) = [piece async for piece in llm.stream(structs.replace(ask(standin), tools=TOOLS))]
     assert isinstance(whole, Completion)
     assert [one.arguments for one in whole.tool_calls] == ['{"size": "M"}']
 
@@ -332,7 +332,7 @@ async def test_an_endpoint_without_openrouters_own_fields_is_streamed_without_th
     standin: OpenRouterStandIn, llm: OpenRouter
 ) -> None:
     standin.next(error(400, "Unrecognized request argument supplied: session_id"))
-    assert "".join(await heard(llm, replace(ask(standin), session_id="s1"))) == "echo: hello"
+    assert "".join(await heard(llm, structs.replace(ask(standin), session_id="s1"))) == "echo: hello"
     first, second = standin.requests
     assert ("session_id" in first, "session_id" in second) == (True, False)
     assert second["stream_options"] == {"include_usage": True}

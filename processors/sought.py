@@ -125,23 +125,23 @@ def _begin_anew() -> None:
 @lru_cache(maxsize=256)
 def may_match(text: str) -> int:
     """The bits of all patterns that may match the text: one that is not among them does not."""
-    found = _found(text)
-    assert _seeker is not None  # made with what was found
-    return _seeker.look(text, found)
+    seeker, found = _found(text)
+    return seeker.look(text, found)
 
 
 def groups_in(text: str) -> list[int]:
     """The numbers of those strings of `beside` that are in the text between two spaces, each once."""
     last = len(_groups)
-    return [at for at in _found(text) if at < last]
+    return [at for at in _found(text)[1] if at < last]
 
 
 @lru_cache(maxsize=2)  # of the message in hand
-def _found(text: str) -> set[int]:
+def _found(text: str) -> tuple[_Seeker, set[int]]:
+    """With whose numbers they are: another thread may load a module with patterns at any time."""
     global _seeker
-    if _seeker is None:
-        _seeker = _Seeker(_all, _groups)
-    return {at for at, _, _ in _seeker.finder.find_matches_as_indexes(f" {text} ", overlapping=True)}
+    if (seeker := _seeker) is None:
+        seeker = _seeker = _Seeker(_all, _groups)
+    return seeker, {at for at, _, _ in seeker.finder.find_matches_as_indexes(f" {text} ", overlapping=True)}
 
 
 class _Seeker:

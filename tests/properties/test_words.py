@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from config.tenants import Tenant
 from gateway import about_shop, guard, opening, prompt, responder
 from processors import dates, faq, normalise, payload, personal
+from processors import sought as seeking
 from processors.faq import FaqIndex
 from processors.needles import DIGIT, alternatives, digits_of, is_strings, needs
 from processors.rules import default_rules, signs
@@ -97,6 +98,20 @@ def test_digits_are_counted_and_strings_known_for_what_they_are() -> None:
     assert digits_of(r"\d*|9") == digits_of("[0-9a]") == 0
     assert all(map(is_strings, ("แพ้", "(?:นี้|นั้น)ไง?")))
     assert not any(map(is_strings, (r"\bnot", "a.c", "ab*", "ab(?!c)", " ab", "1", "ก", "(?:ab|x)")))
+
+
+def test_patterns_may_be_added_while_a_text_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when another thread loads a module."""
+    known, found = Sought("zyzzyva|quagga"), seeking._found
+
+    def interrupted(text: str) -> object:
+        told = found(text)
+        Sought("aardvark")
+        return told
+
+    interrupted.cache_clear = found.cache_clear  # type: ignore[attr-defined]
+    monkeypatch.setattr(seeking, "_found", interrupted)
+    assert known.may("a quagga that nobody has seen yet")
 
 
 @relaxed

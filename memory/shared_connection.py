@@ -52,11 +52,12 @@ class SharedConnection:
             packed = _packed(commands[0]) if len(commands) == 1 else b"".join(map(_packed, commands))
         except TypeError as error:
             raise DataError(str(error)) from None
-        if self._in_company:
-            self._set_out()  # first: so they ask before this is written
+        company = bool(self._in_company)
+        if company:
+            self._set_out()
         if (wire := self._at_hand()) is None:
             return self._ask_opened(packed, len(commands))
-        return wire.ask(packed, len(commands))
+        return wire.ask(packed, len(commands), company)
 
     async def in_company(self, seconds: float) -> None:
         """Returns when something is asked, in time to go along in its write, or after so many seconds: for what is in
@@ -148,16 +149,23 @@ class _Wire(asyncio.Protocol):
         self._connection = connection  # who lets go of it closes it
         self._transport = cast("asyncio.Transport", connection._writer.transport)
         self._transport.set_protocol(self)
+        # uvloop writes at the end of a turn of the loop what was written in it, which is one step less; not over TLS.
+        plain = self._transport.get_extra_info("ssl_object") is None
+        self._gathers = not (plain and type(self._transport).__module__ == "uvloop.loop")
 
-    def ask(self, packed: bytes, answers: int) -> asyncio.Future[list[Any]]:
+    def ask(self, packed: bytes, answers: int, company: bool = False) -> asyncio.Future[list[Any]]:
+        """`company`: others ask in the next turn of the loop, and it goes out with theirs."""
         future: asyncio.Future[list[Any]] = self.loop.create_future()
         if self._ended:
             future.set_exception(RedisConnectionError(self._why))
             return future
         self._asked.append((future, answers, self.loop.time()))
-        if not self._out:
-            self.loop.call_soon(self._write)
-        self._out.append(packed)
+        if company or self._gathers or self._out:
+            if not self._out:
+                self.loop.call_soon(self._write)
+            self._out.append(packed)
+        elif not self._transport.is_closing():  # else it hears of that
+            self._transport.write(packed)
         if self._timer is None and self._timeout is not None:
             self._timer = self.loop.call_later(self._timeout, self._look)
         return future
@@ -174,11 +182,21 @@ class _Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.heard = self.loop.time()
-        self._replies.feed(data)
+        replies, asked = self._replies, self._asked
+        replies.feed(data)
         try:
-            while (answer := self._replies.gets()) is not _NOTHING:
-                if not isinstance(answer, hiredis.PushNotification):
-                    self._answered(answer)
+            while (answer := replies.gets()) is not _NOTHING:
+                if answer.__class__ is hiredis.PushNotification:
+                    continue
+                self._some.append(answer)
+                future, answers, _ = asked[0]
+                if len(self._some) == answers:
+                    asked.popleft()
+                    some, self._some = self._some, []
+                    if self._demoted:
+                        self._demote(future)
+                    elif not future.done():  # somebody waits for it still
+                        future.set_result(some)
         except (RedisError, IndexError) as error:
             self.end(f"the answer makes no sense: {error}")
         if not self.usable and not self._asked:
@@ -202,21 +220,12 @@ class _Wire(asyncio.Protocol):
                 future.set_exception(lost)
         self._asked.clear()
 
-    def _answered(self, answer: Any) -> None:
-        future, answers, _ = self._asked[0]
-        self._some.append(answer)
-        if len(self._some) == answers:
-            self._asked.popleft()
-            some, self._some = self._some, []
-            demoted, self._demoted = self._demoted, False
-            if demoted:  # another server was promoted behind the same address: only a new connection leads there
-                self.retire()
-            if future.done():  # nobody waits for it any more
-                return
-            if demoted:
-                future.set_exception(RedisConnectionError("this server is a replica by now"))
-            else:
-                future.set_result(some)
+    def _demote(self, future: asyncio.Future[list[Any]]) -> None:
+        """Another server was promoted behind the same address: only a new connection leads there."""
+        self._demoted = False
+        self.retire()
+        if not future.done():
+            future.set_exception(RedisConnectionError("this server is a replica by now"))
 
     def _error(self, said: str) -> Exception:
         error: Exception = self._error_of(said)

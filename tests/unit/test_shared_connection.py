@@ -13,6 +13,7 @@ from typing import Any
 
 import hiredis
 import pytest
+import uvloop
 from redis.asyncio import Redis
 from redis.exceptions import BusyLoadingError, DataError, NoScriptError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -97,6 +98,34 @@ async def test_what_is_in_no_hurry_goes_along_with_what_is_asked_next_or_alone_i
         assert await asyncio.gather(client.get("c"), *waiting) == [b"c", b"a", b"b"]
         assert await later("d", 0.01) == b"d"
         assert [[command[1] for command in read] for read in server.reads] == [[b"c", b"a", b"b"], [b"d"]]
+
+
+def test_on_uvloop_what_is_asked_in_one_turn_goes_out_together_and_in_order() -> None:
+    async def asked() -> None:
+        async with answering(echo) as (client, server):
+            await client.get("first")
+            server.reads.clear()
+            found = await asyncio.gather(*(client.get(f"k{n}") for n in range(50)))
+            assert found == [b"k%d" % n for n in range(50)]
+            assert [command[1] for read in server.reads for command in read] == found
+            assert len(server.reads) < 10  # it hands some of many over at once
+            server.reads.clear()
+
+            async def later(name: str) -> Any:
+                await in_company(client, 60.0)
+                return await client.get(name)
+
+            waiting = [asyncio.create_task(later(name)) for name in ("a", "b")]
+            await asyncio.sleep(0)
+            found = await asyncio.gather(client.get("c"), client.get("d"), *waiting)
+            assert found == [b"c", b"d", b"a", b"b"]
+            assert [[command[1] for command in read] for read in server.reads] == [[b"c", b"d", b"a", b"b"]]
+            client.shared.end()  # type: ignore[attr-defined]
+            gone = await asyncio.gather(client.get("e"), client.get("f"), return_exceptions=True)
+            assert gone == [b"e", b"f"]  # over a new one
+            assert len(server.connections) == 2
+
+    uvloop.run(asked())
 
 
 async def test_an_error_is_of_whoever_asked_and_of_nobody_else() -> None:

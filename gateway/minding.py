@@ -15,7 +15,7 @@ from gateway.responder import access_of
 from gateway.tools import MemoryTools
 from memory import decay, procedures, reading
 from memory.errors import MemoryFault
-from memory.facts import Fact, Scope, visible
+from memory.facts import Fact, Scope
 from memory.knowledge import Seen, in_words, line
 from memory.memory_manager import MemoryManager
 from memory.models import LongTermMemory
@@ -109,7 +109,7 @@ class Minding:
             attributes={one.key: one.value for one in own},
             relevant=[one.key for one in sorted(own, key=_place(fitting_facts)) if one.id in fitting_facts],
             memories=memories,
-            notes=[line(one) for one in known if one not in own],
+            notes=[line(one) for one in known if one.scope not in (Scope.SESSION, Scope.USER)],
             procedures=fitting[:MOST_PROCEDURES],
             user_context=in_words(memory, own, last) if memory else "",
             used=[one for one in known if one.id in fitting_facts],
@@ -155,7 +155,7 @@ class Minding:
 
 def _chosen(seen: Seen, fitting: Mapping[str, int], moment: Moment) -> list[Fact]:
     """In the order in which they were learned, so that the prompt stays the same as long as nothing is new."""
-    fresh = decay.fresh(visible(seen.facts), moment.now)
+    fresh = decay.fresh(seen.visible, moment.now)
     if len(fresh) > MOST_FACTS:
         fresh.sort(key=lambda one: (_place(fitting)(one), -decay.strength(one, moment.now)))
         fresh = fresh[:MOST_FACTS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from memory import decay, facts, person, procedures, search
@@ -17,7 +18,7 @@ from memory.long_term.events import told
 from memory.models import Changes, LongTermMemory
 from memory.procedures import Procedure
 from memory.protocols import LongTerm
-from memory.recall.entry import Entry, Findable, Hit, Keep, anything
+from memory.recall.entry import Entry, Hit, Keep, Made, anything
 from memory.recall.finder import Finder
 from memory.wording import key_form
 
@@ -28,13 +29,23 @@ _SHELVED = frozenset(("knowledge", "faq"))  # what the shop wrote down: the same
 _USED_AGAIN = timedelta(days=1)  # a use is written down once a day: a look must not cost a write each time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Seen:
     """What may be told to somebody: their own, their session's, their agent's, the tenant's. Nobody else's."""
 
     facts: list[Fact]  # all scopes, history and all
     memory: LongTermMemory | None
     procedures: list[Procedure]
+
+    @cached_property
+    def visible(self) -> list[Fact]:
+        """See `facts.visible`."""
+        return facts.visible(self.facts)
+
+    @property
+    def sources(self) -> list[Fact | Procedure | Episode]:
+        """What `few` is made of."""
+        return [*self.visible, *self.procedures, *(self.memory.episodes if self.memory else ())]
 
     def entries(self, user: str) -> list[Entry]:
         """What can be found; `user` is whose it is."""
@@ -45,16 +56,11 @@ class Seen:
 
     def few(self, user: str) -> list[Entry]:
         """All but the events."""
-        out = [search.of_fact(one, user) for one in facts.visible(self.facts)]
+        out = [search.of_fact(one, user) for one in self.visible]
         out += map(search.of_procedure, self.procedures)
         if self.memory:
             out += [entry for one in self.memory.episodes for entry in search.of_episode(one, user)]
         return out
-
-    def searched(self, user: str) -> tuple[list[Entry], Sequence[Findable]]:
-        """`entries`, with events that nobody has read yet beside them."""
-        unread = told(self.memory) if self.memory else None
-        return (self.entries(user), ()) if unread is None else (self.few(user), unread)
 
 
 class Knowledge:
@@ -129,9 +135,10 @@ class Knowledge:
     ) -> list[Hit]:  # fmt: skip
         """Of what they see, best first. `around`: also what stands beside it and what is about the same."""
         owner = seen.memory.user_id if seen.memory else user
-        entries, many = seen.searched(owner)
+        unread = told(seen.memory) if seen.memory else ()
+        entries = seen.entries(owner) if unread is None else Made(seen.sources, lambda: seen.few(owner))
         return await self.finder.find(
-            tenant, owner, entries, query, limit, many=many, view=agent, keep=keep, around=around, now=now
+            tenant, owner, entries, query, limit, many=unread or (), view=agent, keep=keep, around=around, now=now
         )
 
     async def tidy(self, tenant: str, users: Iterable[str]) -> None:
@@ -180,7 +187,7 @@ class Knowledge:
         """In words, a line each. By `key`: the one with that key, the narrowest scope first, else those whose key is
         like it; by `query`: what has those words; with neither: every fact. The surest facts first."""
         seen = await self.seen_by(tenant, user, agent=agent, session=session)
-        sure = [one for one in facts.visible(seen.facts) if one.confidence >= min_confidence]
+        sure = [one for one in seen.visible if one.confidence >= min_confidence]
         found: list[Fact] = []
         lines: list[str] = []
         if key:

@@ -156,8 +156,9 @@ def learned(episodes: Sequence[Episode], now: datetime) -> list[Procedure]:
 def matching(procedures: Iterable[Procedure], goal: str, **moment: str | None) -> list[Procedure]:
     """Those whose trigger fits what is wanted: `goal` in the customer's words; `intent`, `language`, `platform` and
     `agent` of the moment. The most successful first. One without any condition never fits."""
-    plain = words_apart(f" {normalise(goal)} ")
-    found = [one for one in procedures if one.enabled and one.trigger and _fits(one.trigger, plain, moment)]
+    able = [one for one in procedures if one.enabled and one.trigger]
+    plain = words_apart(f" {normalise(goal)} ") if able else ""
+    found = [one for one in able if _fits(one.trigger, plain, moment)]
     return sorted(found, key=lambda one: (-(one.success_rate if one.success_rate is not None else 0.5), one.id))
 
 

@@ -23,6 +23,7 @@ _LONGEST_KEY, _HEAD = 60, 48
 _COMPARED = 1000  # characters: longer texts are alike if they are equal
 
 
+@lru_cache(maxsize=1024)
 def key_form(key: str) -> str:
     """Keys with the same form are the same key: case does not count; space, `_` and `-` are alike."""
     return _SEPARATORS.sub("_", key.strip().casefold()).strip("_")

@@ -102,10 +102,11 @@ _CONTRACTIONS = {
 }  # fmt: skip
 _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
-# What politeness adds to a sentence and a question can do without.
-PARTICLES = re.compile(
-    r"(?:นะ|น่ะ|น้า)?(?:ครับผม|ครับ|ค่ะ|คะ|ค่า|คับ|ขอรับ|จ้ะ|จ๊ะ|จ้า|ฮะ|ฮับ|งับ|งะ|เจ้าคะ|เจ้าค่ะ)|(?<=[ก-๎])(?:นะ|น่ะ|อะ|เลย|ด้วย)(?![ก-๎])"
-)
+# What politeness adds to a sentence and a question can do without. Each alternative begins with its letter, so that
+# nothing is tried where none can begin: a third of the time.
+_POLITE = "ครับผม|ครับ|ค่ะ|คะ|ค่า|คับ|ขอรับ|จ้ะ|จ๊ะ|จ้า|ฮะ|ฮับ|งับ|งะ|เจ้าคะ|เจ้าค่ะ"
+_BEHIND = "|".join(f"{word}(?<=[ก-๎]{word})(?![ก-๎])" for word in ("นะ", "น่ะ", "อะ", "เลย", "ด้วย"))
+PARTICLES = re.compile(f"น(?:ะ|่ะ|้า)(?:{_POLITE})|{_POLITE}|{_BEHIND}")
 
 
 def safe(text: str) -> str:
@@ -143,6 +144,7 @@ def _spelt(text: str, found: Sequence[tuple[int, int, int]]) -> str:
     return "".join(parts) + text[at:]
 
 
+@lru_cache(maxsize=256)
 def words_apart(text: str) -> str:
     """A normalised text with each Latin word and number between spaces of its own, so that ` refund ` is found
     as a word and never inside one; Thai runs stand as they are, without their repeat signs."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 import msgspec
@@ -87,6 +87,13 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     def mark(self) -> int:
         """See Findable."""
         return crc32(self.found_by.encode("utf-8", "surrogatepass"))
+
+
+class Made(NamedTuple):
+    """Entries that are made where what they are made of is not the same as at the search before."""
+
+    of: Sequence[object]
+    make: Callable[[], Sequence[Entry]]
 
 
 def entry_of(one: Findable, owner: str) -> Entry:

@@ -7,12 +7,13 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from datetime import datetime
+from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from config.vault import PLAIN, Vault
 from memory.errors import LongTermUnavailable
-from memory.recall.entry import Entry, Findable, Hit, Keep, anything, entry_of
+from memory.recall.entry import Entry, Findable, Hit, Keep, Made, anything, entry_of
 from memory.recall.meaning import Meaning, packed
 from memory.recall.ranking import Kept, Ranking
 from memory.recall.sought import surely
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HELD = 320  # rankings in memory, of 50 kB mostly; made anew within a millisecond or two for nearly everybody
+_HELD = 320  # rankings in memory, of 30 kB mostly; made anew within a millisecond or two for nearly everybody
 _HELD_ENTRIES = 60_000  # in all of them; the least recently used go
 _HELD_BESIDE = 12_000  # the same where what is held of many is on disk as well: as little as reading it costs
 _MANY = 24  # entries from which words are kept on disk: reading them takes a seventh of making them anew
@@ -62,7 +63,7 @@ class Finder:
         self,
         tenant: str,
         user: str,
-        entries: Sequence[Entry],
+        entries: Sequence[Entry] | Made,
         question: str,
         limit: int,
         *,
@@ -74,11 +75,11 @@ class Finder:
     ) -> list[Hit]:
         """Best first; see Ranking.find. `many` are entries of the user's own, beside the others; see Ranking.update.
         `view` tells apart what one user sees with different agents."""
-        owned = await self._owned((tenant, user, view), entries, many)
+        owned, few = await self._owned((tenant, user, view), entries, many)
         embeddings = self._embeddings_of(tenant)
-        if embeddings is None or not question.strip() or not (entries or many):
+        if embeddings is None or not question.strip() or not (few or many):
             return owned.ranking.find(question, limit, keep=keep, around=around, now=now)
-        entries = [*entries, *(entry_of(one, user) for one in many if one.id and one.found_by)]
+        entries = [*few, *(entry_of(one, user) for one in many if one.id and one.found_by)]
         closeness = await self._closeness(tenant, owned, entries, question, embeddings)
         return owned.ranking.find(
             question, limit, closeness=closeness, floor=embeddings.floor, trust=embeddings.trust, keep=keep,
@@ -154,7 +155,9 @@ class Finder:
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    async def _owned(self, key: tuple[str, str, str], entries: Sequence[Entry], many: Sequence[Findable]) -> _Owned:
+    async def _owned(
+        self, key: tuple[str, str, str], entries: Sequence[Entry] | Made, many: Sequence[Findable]
+    ) -> tuple[_Owned, Sequence[Entry]]:
         tenant, user, _ = key
         worth = self._words is not None and len(many) >= _MANY
         if key not in self._held and worth:
@@ -163,7 +166,8 @@ class Finder:
             self._held.setdefault(key, _Owned(kept))
         owned = self._held.setdefault(key, _Owned()) if key not in self._held else self._held[key]
         self._held.move_to_end(key)
-        if owned.ranking.update(entries, many):
+        few = owned.made(entries) if isinstance(entries, Made) else entries
+        if owned.ranking.update(few, many):
             owned.complete = False
         self._entries += len(owned.ranking) - owned.counted
         owned.counted = len(owned.ranking)
@@ -175,7 +179,7 @@ class Finder:
             kept = owned.ranking.kept(owned.ranking.of_owner(user))
             owned.ranking.added = 0
             await in_thread(self._keep_words, self._words, tenant, user, kept)
-        return owned
+        return owned, few
 
     def _let_go(self, key: tuple[str, str, str]) -> None:
         self._entries -= self._held.pop(key).counted
@@ -273,6 +277,14 @@ class _Owned:
         self.digests: dict[str, bytes] = {}
         self.filling: set[str] = set()
         self.complete = False  # every entry has its vector
+        self._made: tuple[Sequence[object], Sequence[Entry]] = ((), ())
+
+    def made(self, entries: Made) -> Sequence[Entry]:
+        of, known = self._made
+        if len(of) != len(entries.of) or not all(map(is_, of, entries.of)):
+            known = entries.make()
+            self._made = entries.of, known
+        return known
 
     def start(self, model: str, stored: dict[str, Stored]) -> None:
         self.model, self.digests, self.meaning, self.complete = model, {}, None, False

@@ -6,10 +6,13 @@ import math
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from functools import cache, lru_cache
 from heapq import nlargest
-from itertools import compress
+from itertools import chain, compress
+from struct import Struct
+from sys import intern
 from typing import Any, NamedTuple
 
 from memory.recall.terms import SHORT, Terms, groups, stem, terms, thai
@@ -22,7 +25,8 @@ TOPIC = 0.6  # the share where a text has none of the words, but all that the qu
 _LATIN = re.compile(r"[^\W_ก-๎]+")
 _VAST = 4000  # texts from which arrays are quicker
 _BEST = 1000  # of those that are looked at further
-_Weighed = tuple[str, float, Sequence[int]]  # a term, what it weighs, the texts that have it or what it stands for
+_LAST = 60  # texts of which bits tell who has a term
+_NUMBER = Struct("=I")
 _LIKE = 0.5  # the share of letter groups from which a word is another one with a slip
 
 
@@ -41,25 +45,46 @@ class Packed(NamedTuple):
     numbers: dict[str, bytes]
     again: dict[str, dict[int, int]]
     lengths: bytes
-    latin: dict[str, list[str]]
+    latin: dict[str, set[str]]
     plain: list[str]
 
 
+class _Weighed(NamedTuple):
+    """What of a question weighs how much: each of its terms that is written down or a topic, by itself; the others in
+    sum, by the last texts that have them, as bits; with the texts what is found in another way; and with how often what
+    texts have more than once. `words` are those of the question. `spoken` is of its topics alone, `whole` of all."""
+
+    terms: dict[str, float]
+    alike: list[tuple[float, int]]
+    others: list[tuple[float, list[int]]]
+    again: list[tuple[float, dict[int, int]]]
+    words: Collection[str]
+    spoken: float
+    whole: float
+
+
 class Lexical:
-    """Texts by number. What is removed keeps its number and is found no more."""
+    """Texts by number. What is removed keeps its number and is found no more.
+
+    Which of the last texts have a term is told by bits: that takes next to nothing to be made, and most of a question's
+    terms are found in the same few texts, so there is little to add up. Most people's are all of these; of more texts
+    their numbers are written down.
+    """
 
     def __init__(self, packed: Packed | None = None) -> None:
         given = packed or Packed({}, {}, b"", {}, [])
-        self._packed = dict(given.numbers)  # unpacked when they are asked for: a question has few of all terms
-        self._numbers: dict[str, array[int]] = {}
+        self._numbers = given.numbers  # by term, its texts before the last ones: four bytes each, rising
+        self._last: dict[str, int] = {}  # by term, its texts among the last ones
+        self._there = 0  # of the last ones, those that are not gone
         self._again = given.again  # of a term: how often the texts have it that have it more than once
         self._lengths = array("I", given.lengths)
+        self._written = len(self._lengths)
         self._latin = given.latin  # words that a slip may have been made in, by their first letter
         self._plain = given.plain
         self._said: dict[int, tuple[str, ...]] = {}
         self._total = sum(self._lengths)
         self._gone: set[int] = set()
-        self._fewer: dict[str, int] = {}  # by term, how many of its texts are gone
+        self._fewer: dict[str, int] = {}  # by term, how many of those that are written down are gone
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -69,21 +94,22 @@ class Lexical:
         return len(self._gone) / max(1, len(self._lengths))
 
     def add(self, text: Terms) -> int:
-        number, said, held = len(self._lengths), text.all, self._numbers
-        self._unpacked(said)
+        number, said = len(self._lengths), text.all
+        if number - self._written >= _LAST:
+            self._write_down()
+        bit, last = 1 << number - self._written, self._last
+        held = Counter(said)
+        known = last.keys() & held.keys()
+        for term in known:
+            last[term] |= bit
+        last |= dict.fromkeys(map(intern, held.keys() - known), bit)  # others have nearly all of them too
+        self._there |= bit
         for word in text.words:
-            if word not in held and not (word[0] == "#" or word.isdigit()):
-                self._latin.setdefault(word[0], []).append(word)
-                held[word] = array("I")
-        for term in said:
-            listed = held.get(term)
-            if listed is None:
-                held[term] = array("I", (number,))
-            elif not listed or listed[-1] != number:
-                listed.append(number)
-            else:
-                counts = self._again.setdefault(term, {})
-                counts[number] = counts.get(number, 1) + 1
+            if not (word[0] == "#" or word.isdigit()):
+                self._latin.setdefault(word[0], set()).add(word)
+        if len(held) < len(said):
+            for term in [term for term, count in held.items() if count > 1]:
+                self._again.setdefault(term, {})[number] = held[term]
         self._lengths.append(len(said))
         self._plain.append(text.plain)
         self._total += len(said)
@@ -93,40 +119,54 @@ class Lexical:
         """`text`: the one that was added; without it, as near as can be told by now."""
         self._gone.add(number)
         self._total -= self._lengths[number]
-        said, fewer = set((text or terms(self._plain[number])).all), self._fewer
-        held = self._unpacked(said)
-        for term in said:
-            listed = held.get(term, ())
+        if number >= self._written:
+            self._there &= ~(1 << number - self._written)
+            return
+        fewer = self._fewer
+        for term in self._numbers.keys() & (text or terms(self._plain[number])).all:
+            listed = array("I", self._numbers[term])
             if (at := bisect_left(listed, number)) < len(listed) and listed[at] == number:
                 fewer[term] = fewer.get(term, 0) + 1
 
     def packed(self, kept: Sequence[int]) -> Packed:
         """Of these numbers, which are none that were removed, in rising order; they are counted from 0 there. What is
         added here later is not in it."""
+        self._write_down()
         if len(kept) == len(self):
-            numbers = self._packed | {term: held.tobytes() for term, held in self._numbers.items()}
             again = {term: dict(counts) for term, counts in self._again.items()}
-            latin = {first: list(words) for first, words in self._latin.items()}
-            return Packed(numbers, again, self._lengths.tobytes(), latin, list(self._plain))
+            latin = {first: set(words) for first, words in self._latin.items()}
+            return Packed(dict(self._numbers), again, self._lengths.tobytes(), latin, list(self._plain))
         new = {number: at for at, number in enumerate(kept)}
         numbers = {}
-        for term, listed in self._unpacked(list(self._packed)).items():
-            if left := [new[number] for number in listed if number in new]:
+        for term in self._numbers:
+            if left := [new[number] for number in array("I", self._numbers[term]) if number in new]:
                 numbers[term] = array("I", left).tobytes()
         again = {}
         for term, counts in self._again.items():
             if still := {new[number]: count for number, count in counts.items() if number in new}:
                 again[term] = still
-        latin = {first: [one for one in words if one in numbers] for first, words in self._latin.items()}
+        latin = {first: {one for one in words if one in numbers} for first, words in self._latin.items()}
         lengths = array("I", [self._lengths[number] for number in kept])
         return Packed(numbers, again, lengths.tobytes(), latin, [self._plain[number] for number in kept])
 
-    def _unpacked(self, terms: Iterable[str]) -> dict[str, array[int]]:
-        """The texts by term, in which these terms can be looked up now."""
-        if self._packed:
-            for term in self._packed.keys() & terms:
-                self._numbers[term] = array("I", self._packed.pop(term))
-        return self._numbers
+    def _write_down(self) -> None:
+        numbers, names = self._numbers, [_NUMBER.pack(number) for number in range(self._written, len(self))]
+        for term, held in self._last.items():
+            if held := held & self._there:
+                numbers[term] = numbers.get(term, b"") + b"".join([names[place] for place in _places(held)])
+        self._last, self._there, self._written = {}, 0, len(self)
+
+    def _having(self, term: str) -> list[int]:
+        """The texts that have it, and of those that are written down maybe some that are gone."""
+        found = array("I", self._numbers[term]).tolist() if term in self._numbers else []
+        if held := self._last.get(term, 0) & self._there:
+            found += [self._written + place for place in _places(held)]
+        return found
+
+    def _count(self, term: str) -> int:
+        """How many of the texts that are there have it."""
+        last = (self._last.get(term, 0) & self._there).bit_count()
+        return last + len(self._numbers.get(term, b"")) // 4 - self._fewer.get(term, 0)
 
     def scores(
         self,
@@ -140,26 +180,35 @@ class Lexical:
         """`echo`: texts that speak like the best ones are lifted; none is found by that alone. `about`: the most that a
         text's topics tell by themselves. Of a large collection only what has a share of `least` and is to be kept
         counts among the best."""
-        weighed, whole = self._weighed(question)
-        spoken = sum([weight for term, weight, _ in weighed if term[0] == "#"])
-        if len(self) >= _VAST and (arrays := numpy()) is not None:
-            fit = self._among_many(arrays, weighed, whole, spoken, about, least, keep)
+        vast = len(self) >= _VAST and (arrays := numpy()) is not None
+        if vast or len(self) >= _LARGE:
+            self._write_down()
+        weighed = self._weighed(question)
+        if vast:
+            fit = self._among_many(arrays, weighed, about, least, keep)
         else:
-            fit = self._among_few(weighed, whole, spoken, about)
+            fit = self._among_few(weighed, about)
         if echo and fit.scores:
-            self._echo(fit.scores, {term for term, _, _ in weighed})
+            self._echo(fit.scores, weighed.words)
         return fit
 
-    def _among_few(self, weighed: Sequence[_Weighed], whole: float, spoken: float, most: float) -> Fit:
+    def _among_few(self, weighed: _Weighed, most: float) -> Fit:
         """Each text is scored as if it had each term once, which is nearly always so; then the rest is added."""
         told, about = [0.0] * len(self), dict[int, float]()  # by words, by topics
-        for term, weight, listed in weighed:
+        first, spoken, whole = self._written, weighed.spoken, weighed.whole
+        for weight, held in weighed.alike:
+            for place in _places(held):
+                told[first + place] += weight
+        for term, weight in weighed.terms.items():
             if term[0] == "#":
-                for number in listed:
+                for number in self._having(term):
                     about[number] = about.get(number, 0.0) + weight
             else:
-                for number in listed:
+                for number in self._having(term):
                     told[number] += weight
+        for weight, listed in weighed.others:
+            for number in listed:
+                told[number] += weight
         for number in self._gone:
             told[number] = 0.0
             about.pop(number, None)
@@ -167,66 +216,72 @@ class Lexical:
         worded = set(found)
         if about:
             found = sorted(worded | about.keys())
-            for number, topics in about.items():
-                told[number] += topics
+            for number, weight in about.items():
+                told[number] += weight
         fixed, slope = self._shape
         once, least, lengths = _K1 + 1, 1 + fixed, self._lengths
         scores = {number: told[number] * once / (least + slope * lengths[number]) for number in found}
         shares = {number: told[number] / whole for number in found}
-        for number, topics in about.items():
-            share = max(shares[number], TOPIC * topics / spoken)
+        for number, weight in about.items():
+            share = max(shares[number], TOPIC * weight / spoken)
             shares[number] = share if number in worded else min(share, most)
-        for weight, counts in self._repeated(weighed):
+        for weight, counts in weighed.again:
             for number, count in counts.items():
                 if number in scores:
                     scores[number] += weight * _more(count, fixed + slope * lengths[number])
         return Fit(scores, shares, worded)
 
-    def _weighed(self, question: Terms) -> tuple[list[_Weighed], float]:
-        """The question's terms with their weights, but for Thai groups that stand nowhere; and what all of them weigh
-        together. A short Thai word is looked for in the texts themselves."""
-        words, pieces, short = dict.fromkeys(question.words), dict[str, None](), []
-        for run in question.runs:
-            if len(run) <= SHORT:
-                short.append(run)
-            else:
-                pieces |= dict.fromkeys(groups(run))
-        self._unpacked(words)
-        having = self._unpacked(pieces).get
-        fewer, slips = self._fewer.get, self._slips
-        listed: dict[str, Sequence[int]] = {word: having(word) or slips(word) for word in words}
-        listed |= {word: slips(word) for word in words if fewer(word) == len(listed[word]) > 0} if self._gone else {}
-        listed |= {piece: found for piece in pieces if (found := having(piece))}
-        nowhere = len(words) + len(pieces) - len(listed)
-        counts = list(map(len, listed.values()))
-        if self._gone:  # what a slip stands for is all there
-            counts = [len(found) - (fewer(term, 0) if found is having(term) else 0) for term, found in listed.items()]
-        rarity = {count: self._rarity(count) for count in {0, *counts}}
-        out: list[_Weighed] = [
-            (term, rarity[count], found) for (term, found), count in zip(listed.items(), counts, strict=True)
+    def _weighed(self, question: Terms) -> _Weighed:
+        """A short Thai word is looked for in the texts themselves."""
+        words, runs = dict.fromkeys(question.words), dict.fromkeys(question.runs)
+        sought = words | dict.fromkeys(chain.from_iterable([groups(run) for run in runs if len(run) > SHORT]))
+        count, total, whole = self._count, len(self._lengths) - len(self._gone), 0.0
+        topics = [word for word in words if word[0] == "#"]
+        single = {*topics, *(self._numbers.keys() & sought.keys())}
+        held: dict[int, int] = {}
+        for those in filter(None, map(self._last.get, sought.keys() - single if single else sought)):
+            held[those] = held.get(those, 0) + 1
+        alike, nowhere = [], len(sought) - len(single)
+        for those, times in held.items():
+            if those := those & self._there:
+                weight = rarity(total, those.bit_count()) * times
+                whole += weight
+                nowhere -= times
+                alike.append((weight, those))
+        weights = {term: rarity(total, having) for term in single if (having := count(term))}
+        nowhere += len(single) - len(weights)
+        others = [(one, 1, found) for one in words if not count(one) and (found := self._slips(one))]
+        nowhere -= len(others)
+        others += [
+            (run, max(1, len(run) - 2), self._within(run)) for run in runs if len(run) <= SHORT and run not in sought
         ]
-        for run in dict.fromkeys(short):
-            if run not in pieces:
-                among = self._having(run)
-                out.append((run, self._rarity(len(among)) * max(1, len(run) - 2), among))
-        if len(self) - len(self._gone) >= _LARGE:
-            most = _COMMON * (len(self) - len(self._gone))
-            told = [one for one in out if len(having(one[0], ())) - fewer(one[0], 0) < most]
-            out = told if told or nowhere else out
-        return out, sum([weight for _, weight, _ in out]) + nowhere * rarity[0]
+        again = {term: having for term in self._again.keys() & sought.keys() if (having := count(term))}
+        if total >= _LARGE:
+            common = {term for term in (*weights, *(one for one, _, _ in others)) if count(term) >= _COMMON * total}
+            if nowhere or len(common) < len(weights) + len(others):
+                for some in (words, weights, again):
+                    for term in common & some.keys():
+                        del some[term]
+                others = [one for one in others if one[0] not in common]
+        weighed = [(rarity(total, len(found)) * times, found) for _, times, found in others]
+        none = rarity(total, 0)
+        return _Weighed(
+            weights,
+            alike,
+            weighed,
+            [(rarity(total, having), self._again[term]) for term, having in again.items()],
+            words,
+            sum([weights.get(topic, none) for topic in topics if topic in words]),
+            whole + sum(weights.values()) + sum([weight for weight, _ in weighed]) + nowhere * none,
+        )
 
-    def _having(self, run: str) -> list[int]:
-        """The texts with a short Thai word."""
-        if len(run) < 3:
-            return [at for at, plain in enumerate(self._plain) if run in plain and at not in self._gone]
-        pieces = groups(run)
-        held = self._unpacked(pieces)
-        rarest = min((held.get(one, ()) for one in pieces), key=len)
-        return [at for at in rarest if run in self._plain[at] and at not in self._gone]
-
-    def _rarity(self, having: int) -> float:
-        count = max(len(self._lengths) - len(self._gone), having)
-        return math.log(1 + (count - having + 0.5) / (having + 0.5))
+    def _within(self, run: str) -> list[int]:
+        """The texts that have these letters."""
+        plain, gone = self._plain, self._gone
+        among: Iterable[int] = range(self._written)
+        if self._written and len(run) >= 3:
+            among = array("I", min([self._numbers.get(one, b"") for one in groups(run)], key=len))
+        return [at for at in chain(among, range(self._written, len(self))) if run in plain[at] and at not in gone]
 
     @property
     def _shape(self) -> tuple[float, float]:
@@ -237,32 +292,31 @@ class Lexical:
     def _slips(self, word: str) -> list[int]:
         """The texts with a Latin word that begins like this one, or is it with a slip of the finger."""
         others = slips(word, self._latin.get(word[0], ()))
-        held = self._unpacked(others)
-        return sorted({number for other in others for number in held[other]} - self._gone)
+        return sorted({number for other in others for number in self._having(other)} - self._gone)
 
     def _among_many(
         self,
         np: Any,
-        weighed: Sequence[_Weighed],
-        whole: float,
-        spoken: float,
+        weighed: _Weighed,
         most: float,
         least: float,
         keep: Callable[[int], bool] | None,
     ) -> Fit:
         """The same in arrays: a search that touches tens of thousands of texts has no time for each of them."""
         told, about = np.zeros(len(self), np.float32), np.zeros(len(self), np.float32)
-        for term, weight, listed in weighed:
-            (about if term[0] == "#" else told)[np.asarray(listed, np.uint32)] += weight
+        for term, weight in weighed.terms.items():
+            (about if term[0] == "#" else told)[np.frombuffer(self._numbers[term], np.uint32)] += weight
+        for weight, listed in weighed.others:
+            told[np.asarray(listed, np.uint32)] += weight
         fixed, slope = self._shape
         rest = fixed + slope * np.frombuffer(self._lengths, np.uint32)
         scores = (told + about) * np.float32(_K1 + 1) / (1 + rest)
-        for weight, counts in self._repeated(weighed):
+        for weight, counts in weighed.again:
             at = np.fromiter(counts.keys(), np.int64)
             scores[at] += weight * _more(np.fromiter(counts.values(), np.float32), rest[at])
-        shares = (told + about) / whole
-        if spoken:
-            shares = np.maximum(shares, TOPIC * about / spoken)
+        shares = (told + about) / weighed.whole
+        if weighed.spoken:
+            shares = np.maximum(shares, TOPIC * about / weighed.spoken)
             shares = np.where(told > 0, shares, np.minimum(shares, most))
         if self._gone:
             scores[np.fromiter(self._gone, np.int64)] = 0.0
@@ -280,31 +334,27 @@ class Lexical:
             {number for number in best if told[number]},
         )
 
-    def _repeated(self, weighed: Sequence[_Weighed]) -> list[tuple[float, dict[int, int]]]:
-        """Of the terms that a text has more than once: their weight, and how often. A short word counts once."""
-        again, held = self._again, self._numbers
-        return [(weight, again[term]) for term, weight, listed in weighed if term in again and held.get(term) is listed]
-
-    def _echo(self, scores: dict[int, float], asked: set[str]) -> None:
-        best = nlargest(_ECHO_TO, scores, key=scores.__getitem__)
+    def _echo(self, scores: dict[int, float], asked: Collection[str]) -> None:
+        best = best_of(scores, _ECHO_TO)
         told: dict[str, float] = {}
         for number in best[:_ECHO_FROM]:
             for word in self._words(number):
                 if word not in asked:
                     told[word] = told.get(word, 0.0) + scores[number]
-        held = self._unpacked(told)
-        weights = {word: self._rarity(len(held[word]) - self._fewer.get(word, 0)) for word in told if word in held}
+        total = len(self._lengths) - len(self._gone)
+        weights = {word: rarity(total, count) for word in told if (count := self._count(word))}
         if not weights:
             return
-        lifted = set(best)
+        lifted = scores.keys() if len(best) == len(scores) else set(best)
         fixed, slope = self._shape
         for word in nlargest(_ECHO_TERMS, weights, key=lambda one: (told[one] * weights[one], one)):
-            once, counts = _ECHO * weights[word] * (_K1 + 1), self._again.get(word)
-            for number in _among(held[word], lifted):
+            weight, counts = _ECHO * weights[word], self._again.get(word, {})
+            once = weight * (_K1 + 1)
+            for number in _among(self._having(word), lifted):
                 rest = fixed + slope * self._lengths[number]
                 scores[number] += once / (1 + rest)
-                if counts and number in counts:
-                    scores[number] += _ECHO * weights[word] * _more(counts[number], rest)
+                if number in counts:
+                    scores[number] += weight * _more(counts[number], rest)
 
     def _words(self, number: int) -> Collection[str]:
         """The Latin words of a text. Held, as each turn asks for those of nearly the same texts."""
@@ -314,17 +364,37 @@ class Lexical:
         return found
 
 
+@lru_cache(maxsize=8192)
+def rarity(total: int, having: int) -> float:
+    """What a term weighs that so many of all texts have."""
+    count = max(total, having)
+    return math.log(1 + (count - having + 0.5) / (having + 0.5))
+
+
+@lru_cache(maxsize=8192)
+def _places(bits: int) -> tuple[int, ...]:
+    """Those that are set."""
+    return tuple([place for place in range(bits.bit_length()) if bits >> place & 1])
+
+
 def _more(count: Any, rest: Any) -> Any:
     """What BM25 gives for a term that a text has so often, beyond what it gives for once. Also of arrays."""
     return (_K1 + 1) * (count / (count + rest) - 1 / (1 + rest))
 
 
-def _among(listed: Sequence[int], some: set[int]) -> Iterable[int]:
+def _among(listed: Sequence[int], some: Set[int]) -> Iterable[int]:
     """Those of a rising list that are among some."""
     if len(listed) < 64 * len(some):
-        return some.intersection(listed)
+        return [number for number in listed if number in some]
     at = {number: bisect_left(listed, number) for number in some}
     return [number for number, i in at.items() if i < len(listed) and listed[i] == number]
+
+
+def best_of(scores: Mapping[int, float], most: int) -> list[int]:
+    """Numbers, the best first; alike ones as they come."""
+    if len(scores) <= most:
+        return sorted(scores, key=scores.__getitem__, reverse=True)
+    return nlargest(most, scores, key=scores.__getitem__)
 
 
 @cache
@@ -337,9 +407,9 @@ def numpy() -> Any:
     return found
 
 
-def slips(word: str, among: Iterable[str]) -> list[str]:
+def slips(word: str, among: Collection[str]) -> list[str]:
     """Latin words with the same first letter that begin like this one, or are it with a slip of the finger."""
-    if len(word) < 4 or word.isdigit() or thai(word):
+    if not among or len(word) < 4 or word.isdigit() or thai(word):
         return []
     mine, found = set(_pieces(word)), []
     for other in among:

@@ -7,12 +7,11 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from heapq import nlargest
 from typing import Any, NamedTuple
 
 from memory.recall.beside import Beside
 from memory.recall.entry import Entry, Findable, Hit, Keep, anything
-from memory.recall.lexical import Lexical, Packed
+from memory.recall.lexical import Lexical, Packed, best_of
 from memory.recall.speakers import Speakers
 from memory.recall.terms import asked as asked_terms
 from memory.recall.terms import asks, terms
@@ -201,13 +200,15 @@ class Ranking:
         beside words, which weigh 1. `around` is for a model that will read what is found: what stands next to a good
         one is found too, and what has only something to do with the question; without it only what has its words, or
         surely means the same."""
+        if not self._number:
+            return []
         asked = asked_terms(question)
         enough = FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else WORD
         let = None if keep is anything else lambda number: keep(self._entry(number))
         if around:
             fit = self._lexical.scores(asked, echo=True, about=_ABOUT)
             speaker = self._speakers.named(asked)
-            found = self._in_talks({number: fit.scores[number] for number in _best(fit.scores)}, speaker)
+            found = self._in_talks({number: fit.scores[number] for number in best_of(fit.scores, _MOST)}, speaker)
             meant = self._meant(closeness, floor, speaker) if closeness else {}
         else:
             fit = self._lexical.scores(asked, least=enough, keep=let)
@@ -221,11 +222,13 @@ class Ranking:
             # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
             found = {number: score for number, score in found.items() if number in fit.worded or number in meant}
         fused = self._fused(found, meant, trust, now)
-        ids, best, hits = self._ids, 1.0, []
-        for number in sorted(fused, key=lambda n: (-fused[n], ids[n]))[: max(0, limit)]:
-            share = self._told(number, fit.shares) if around else fit.shares.get(number, 0.0)
-            best = min(best, max(share, meant.get(number, 0.0), 0.01))
-            hits.append(Hit(self._entry(number), round(best, 3)))
+        ids, entries, told = self._ids, self._entries, self._told(fit.shares) if around else fit.shares
+        best, score, hits = math.inf, 1.0, list[Hit]()
+        for _, _, number in sorted([(-value, ids[number], number) for number, value in fused.items()])[: max(0, limit)]:
+            share = max(told.get(number, 0.0), meant.get(number, 0.0)) if meant else told.get(number, 0.0)
+            if share < best:
+                best, score = share, round(min(1.0, max(share, 0.01)), 3)
+            hits.append(Hit(entries[number], score))  # type: ignore[arg-type]  # without an entry it had no terms
         return hits
 
     def _entry(self, number: int) -> Findable:
@@ -250,7 +253,7 @@ class Ranking:
         talks: dict[int, list[float]] = {}
         for number, score in scores.items():
             talks.setdefault(talk_of.get(number, number), []).append(score)
-        about = {talk: sum(nlargest(_OF_A_TALK, told)) for talk, told in talks.items()}
+        about = {talk: sum(sorted(told, reverse=True)[:_OF_A_TALK]) for talk, told in talks.items()}
         most = max(about.values(), default=1.0) / _TALK
         for number, score in out.items():
             score *= 1 + about.get(talk_of.get(number, number), 0.0) / most
@@ -277,14 +280,18 @@ class Ranking:
                         out[other] = out.get(other, 0.0) + _AFTER * score
         return out
 
-    def _told(self, number: int, shares: Mapping[int, float]) -> float:
-        """The share of the question that an entry has, or that what it answers or stands beside lends it."""
-        told, before, after = shares.get(number, 0.0), self._beside.before, self._beside.after
-        if number in before and (one := before[number]) in shares:
-            told = max(told, (_ANSWER if one in self._asking else _NEXT) * shares[one])
-        if number in after and (one := after[number]) in shares:
-            told = max(told, _NEXT * shares[one])
-        return told
+    def _told(self, shares: Mapping[int, float]) -> Mapping[int, float]:
+        """The share of the question that each has, or that what it answers or stands beside lends it."""
+        asking, before, after = self._asking, self._beside.before, self._beside.after
+        out = dict(shares)
+        for number, share in shares.items():
+            if number in after and (lent := (_ANSWER if number in asking else _NEXT) * share) > out.get(
+                after[number], 0.0
+            ):
+                out[after[number]] = lent
+            if number in before and (lent := _NEXT * share) > out.get(before[number], 0.0):
+                out[before[number]] = lent
+        return out
 
     def _fused(
         self,
@@ -295,8 +302,9 @@ class Ranking:
     ) -> dict[int, float]:
         fused: dict[int, float] = {}
         _rank(words, 1.0, fused)
-        _rank(meant, trust, fused)
-        _rank(self._strength(_best(fused), now.timestamp() if now else -math.inf), STRENGTH, fused)
+        if meant:
+            _rank(meant, trust, fused)
+        _rank(self._strength(best_of(fused, _MOST), now.timestamp() if now else -math.inf), STRENGTH, fused)
         return fused
 
     def _strength(self, numbers: Iterable[int], now: float) -> dict[int, float]:
@@ -308,17 +316,12 @@ class Ranking:
 def _rank(scores: Mapping[int, float], weight: float, fused: dict[int, float]) -> None:
     """Adds what the best get for their ranks; those that are alike share one."""
     last, given = math.inf, 0.0
-    for place, number in enumerate(_best(scores)):
+    for place, number in enumerate(best_of(scores, _MOST)):
         score = scores[number]
         if score < last - _ALIKE:
             given = weight / (_K + place)
         last = score
         fused[number] = fused.get(number, 0.0) + given
-
-
-def _best(scores: Mapping[int, float]) -> list[int]:
-    """Numbers, the best first; alike ones as they come."""
-    return nlargest(_MOST, scores, key=scores.__getitem__)
 
 
 def _went(before: list[Findable], now: list[Findable]) -> int | None:

@@ -8,8 +8,10 @@ for ("#allergy") by `topics.yaml`. Case, width, digits, zero-width characters an
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from operator import itemgetter
 from pathlib import Path
 from zlib import crc32
 
@@ -22,7 +24,9 @@ LONGEST = 4000  # characters of a text that are looked at
 SHORT = 4  # letters: a Thai word this short is found whole or not at all
 
 _LISTED = Path(__file__).parent / "topics.yaml"
+_CUT = 200  # letters of a run that is cut in one call
 _RUNS = re.compile(r"[ก-๎]+|[^\W_ก-๎]+")
+_THAI = re.compile("[ก-๎]+")
 _IDLE = re.compile(
     r"(?:the|an?|of|to|is|my|me|do|you|what|for|and|in|at|did|does|was|were|are|be|been|i|its?|on|with|that|this|how|"
     r"when|where|which|who|why|has|have|had|they|their|his|her|he|she|so|as|by|from|or|about|would|could|can|will|not|"
@@ -31,12 +35,12 @@ _IDLE = re.compile(
 _ENDINGS = ("ingly", "edly", "ings", "ing", "ies", "ied", "ed", "es", "s", "ly", "ment", "ness")
 _END = 300  # characters
 _ASKED = re.compile(r"\?[^\w?]*(?:\([^()]*\)\W*)?\Z")  # a remark in brackets may stand behind it
-_ASKED_IN_THAI = re.compile(
-    r"(?:ไหม|หรือยัง|เหรอ|หรอ|(?:อะไร|ยังไง|เท่าไหร่|(?:ที่|ตรง|แบบ|วัน|อัน|ตัว|สี|ไซส์|รุ่น)ไหน|เมื่อไหร่|ใคร|ทำไม)(?:บ้าง|ดี)?|กี่[ก-๎]{1,8})\W*\Z"
-)
+# Each alternative begins with its letters: nothing is tried where none of them can begin.
+_WHAT = "อะไร|ยังไง|เท่าไหร่|ที่ไหน|ตรงไหน|แบบไหน|วันไหน|อันไหน|ตัวไหน|สีไหน|ไซส์ไหน|รุ่นไหน|เมื่อไหร่|ใคร|ทำไม|"
+_ASKED_IN_THAI = re.compile(rf"(?:ไหม|หรือยัง|เหรอ|หรอ|{_WHAT.replace('|', '(?:บ้าง|ดี)?|')}กี่[ก-๎]{{1,8}})\W*\Z")
 # The same in Thai, of a question: whom it is about, and that something is asked.
 _IDLE_IN_THAI = re.compile(
-    r"ลูกค้า|ไหม|หรือยัง|เหรอ|หรอ|เท่าไหร่|กี่|อะไร|ยังไง|(?:ที่|ตรง|แบบ|ช่วง|แถว)?ไหน|แค่ไหน|เมื่อไหร่|ใคร|ทำไม|บ้าง"
+    "ลูกค้า|ไหม|หรือยัง|เหรอ|หรอ|เท่าไหร่|กี่|อะไร|ยังไง|ที่ไหน|ตรงไหน|แบบไหน|ช่วงไหน|แถวไหน|แค่ไหน|ไหน|เมื่อไหร่|ใคร|ทำไม|บ้าง"
 )
 _DOUBLED = re.compile(r"([b-df-hjkmnp-rtv-z])\1\Z")
 
@@ -77,7 +81,7 @@ def terms(text: str) -> Terms:
 def asked(question: str) -> Terms:
     """A question's terms, without what any Thai question has: its groups of letters stand anywhere."""
     of = terms(question)
-    runs = [found for found in _RUNS.findall(_IDLE_IN_THAI.sub(" ", of.plain)) if thai(found)]
+    runs = _THAI.findall(_IDLE_IN_THAI.sub(" ", of.plain))
     return Terms(of.words, tuple(runs), of.plain) if runs or of.words else of
 
 
@@ -86,9 +90,18 @@ def asks(text: str) -> bool:
     return bool(_ASKED.search(text[-_END:]) or _ASKED_IN_THAI.search(terms(text).plain))
 
 
-def groups(run: str) -> list[str]:
+def groups(run: str) -> Sequence[str]:
     """The three-letter groups of a Thai run; a shorter run is its own."""
-    return [run[at : at + 3] for at in range(len(run) - 2)] or [run]
+    count = len(run) - 2
+    if 1 < count < _CUT:
+        return _cut(count)(run)
+    return [run[at : at + 3] for at in range(count)] or [run]
+
+
+@cache
+def _cut(count: int) -> Callable[[str], tuple[str, ...]]:
+    """In one call, which takes half of what a loop takes."""
+    return itemgetter(*[slice(at, at + 3) for at in range(count)])
 
 
 def idle(word: str) -> bool:

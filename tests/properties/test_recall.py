@@ -76,21 +76,25 @@ def scored(held: list[Terms], gone: set[int], question: Terms) -> tuple[dict[int
     texts=st.lists(TEXTS, min_size=1, max_size=12),
     question=TEXTS,
     gone=st.sets(st.integers(0, 11)),
-    packs=st.booleans(),
+    packed=st.integers(0, 12),
+    last=st.integers(1, 12),
 )
 def test_scores_are_those_of_the_formula(
-    vast: int, texts: list[str], question: str, gone: set[int], packs: bool
+    vast: int, texts: list[str], question: str, gone: set[int], packed: int, last: int
 ) -> None:
     held, index = [terms(one) for one in texts], Lexical()
-    for one in held:
-        index.add(one)
-    if packs:
-        index = Lexical(index.packed(range(len(held))))
     gone = {number for number in gone if number < len(held)}
-    for number in gone:
-        index.remove(number, held[number])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lexical, "_VAST", vast)
+        patch.setattr(lexical, "_LAST", last)
+        for one in held[:packed]:
+            index.add(one)
+        if packed:
+            index = Lexical(index.packed(range(len(index))))
+        for one in held[packed:]:
+            index.add(one)
+        for number in gone:
+            index.remove(number, held[number])
         fit = index.scores(asked(question))
     scores, shares, worded = scored(held, gone, asked(question))
     assert fit.scores == pytest.approx(scores, rel=1e-5)

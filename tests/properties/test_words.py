@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from config.tenants import Tenant
 from gateway import about_shop, guard, opening, prompt, responder
+from memory.recall import terms
 from processors import dates, faq, normalise, payload, personal
 from processors import sought as seeking
 from processors.faq import FaqIndex
@@ -175,3 +176,29 @@ def test_what_gives_away_the_rules_is_told_as_by_looking_for_all_of_them(text: s
     plain = guard._plain(text)
     wanted = len(plain) >= guard._PIECE and (told._gives_away(plain) or told._gives_away(plain[::-1]))
     assert told._tells(text) == wanted
+
+
+SPELT = (
+    (
+        normalise.PARTICLES,
+        r"(?:นะ|น่ะ|น้า)?(?:ครับผม|ครับ|ค่ะ|คะ|ค่า|คับ|ขอรับ|จ้ะ|จ๊ะ|จ้า|ฮะ|ฮับ|งับ|งะ|เจ้าคะ|เจ้าค่ะ)"
+        r"|(?<=[ก-๎])(?:นะ|น่ะ|อะ|เลย|ด้วย)(?![ก-๎])",
+    ),
+    (
+        terms._ASKED_IN_THAI,
+        r"(?:ไหม|หรือยัง|เหรอ|หรอ|(?:อะไร|ยังไง|เท่าไหร่|(?:ที่|ตรง|แบบ|วัน|อัน|ตัว|สี|ไซส์|รุ่น)ไหน|เมื่อไหร่|ใคร|ทำไม)(?:บ้าง|ดี)?"
+        r"|กี่[ก-๎]{1,8})\W*\Z",
+    ),
+    (
+        terms._IDLE_IN_THAI,
+        r"ลูกค้า|ไหม|หรือยัง|เหรอ|หรอ|เท่าไหร่|กี่|อะไร|ยังไง|(?:ที่|ตรง|แบบ|ช่วง|แถว)?ไหน|แค่ไหน|เมื่อไหร่|ใคร|ทำไม|บ้าง",
+    ),
+)
+PARTS = sorted({part for _, pattern in SPELT for part in re.findall("[ก-๎]+", pattern)})
+
+
+@relaxed
+@given(text=st.lists(st.sampled_from([*PARTS, *"กa1?! "]), max_size=9).map("".join))
+def test_patterns_whose_alternatives_begin_with_letters_match_as_the_shorter_ones(text: str) -> None:
+    for quick, pattern in SPELT:
+        assert spans(list(quick.finditer(text))) == spans(list(re.finditer(pattern, text))), pattern

@@ -324,7 +324,7 @@ class TestWords:
         assert [hit.id for hit in hits] == ["e7"]
 
     async def test_of_few_nothing_is_kept(self, tmp_path: Path) -> None:
-        await self._found(tmp_path, unread([event(number) for number in range(50)]))
+        await self._found(tmp_path, unread([event(number) for number in range(20)]))
         assert not (tmp_path / "index").exists()
 
     async def test_nothing_of_the_shop_or_the_session_is_kept_with_it(self, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 CLEANUP_EVERY = 60.0  # seconds
 ALIVE_EVERY = 5.0  # seconds between signs of life for a supervisor
 PARENT_EVERY = 1.0  # seconds between looks whether the parent still lives
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 LONGEST_RESTART = 15.0  # seconds before a worker that keeps dying is started again
 
 
@@ -133,9 +134,21 @@ def _stop_on_signals() -> asyncio.Event:
             os._exit(130)
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _ENDING:
         loop.add_signal_handler(number, asked)
     return stop
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """What is loaded within keeps the loop from hearing anything for a second and more: who tells it to end then gets a
+    KeyboardInterrupt there, as nothing is under way yet. Behind `_stop_on_signals`."""
+    handlers = {number: signal.signal(number, signal.default_int_handler) for number in _ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 @asynccontextmanager
@@ -185,6 +198,15 @@ def _check_port(host: str, port: int) -> None:
             raise Failed(f"can't listen on {host}:{port} ({error.strerror}): choose another with --port") from error
 
 
+def _ended(main: Coroutine[Any, Any, int]) -> int:
+    """Runs it; the exit status."""
+    try:
+        return in_loop(main)
+    except KeyboardInterrupt:  # while it loaded
+        main.close()  # it may not have begun
+        return 0
+
+
 # -- serve, worker -----------------------------------------------------------------------------------------------------
 
 
@@ -193,32 +215,36 @@ def serve_alone(host: str, port: int) -> int:
     with _set_up("serve", host) as (settings, spans), use_redis(settings) as (url, server):
 
         async def main() -> int:
-            from gateway import front_door
-            from gateway.routes.auth import KEY_FILE
-            from gateway.serving import serve
-
             stop = _stop_on_signals()
-            key, made = _admin_key(settings)
+            with _loading():
+                from gateway import front_door
+                from gateway.routes.auth import KEY_FILE
+                from gateway.serving import serve
+
+                key, made = _admin_key(settings)
+                tenants = _tenants(settings)
             if made:
                 click.echo(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {key}")
-            tenants = _tenants(settings)
             watching = [tenants.watch(stop), heap.settle()] + ([server.supervise(stop)] if server else [])
             async with front_door.door(settings, tenants, url, key, spans=spans) as door, _beside(*watching):
                 return await serve(
                     door, host, port, stop, lambda bound: log.info("serving on http://%s:%d", host, bound)
                 )
 
-        return in_loop(main())
+        return _ended(main())
 
 
 def work_alone(concurrency: int, parent: int | None) -> int:
     with _set_up("worker") as (settings, spans), use_redis(settings) as (url, server):
 
         async def main() -> int:
-            from gateway import app
-
             stop = _stop_on_signals()
-            tenants = _tenants(settings)
+            with _loading():
+                from gateway import app
+
+                if parent:  # it tells the same
+                    logging.getLogger("config.tenants").setLevel(logging.CRITICAL)
+                tenants = _tenants(settings)
             watching = [tenants.watch(stop), heap.settle()]
             if server:
                 watching.append(server.supervise(stop))
@@ -231,7 +257,7 @@ def work_alone(concurrency: int, parent: int | None) -> int:
                 await run(stop)
             return 0
 
-        return in_loop(main())
+        return _ended(main())
 
 
 async def _touch(path: Path) -> None:
@@ -262,11 +288,12 @@ def run_all(host: str, port: int, workers: int) -> int:
             crew = asyncio.gather(*(_keep_worker(url, workers_stop) for _ in range(workers)))
             try:
                 await asyncio.sleep(0)  # the workers begin; what follows keeps the loop busy for a second
-                from gateway import front_door
-                from gateway.serving import serve
+                with _loading():
+                    from gateway import front_door
+                    from gateway.serving import serve
 
-                key, made = _admin_key(settings)
-                tenants = _tenants(settings)
+                    key, made = _admin_key(settings)
+                    tenants = _tenants(settings)
                 watching = [tenants.watch(stop), heap.settle(), _clean_up(settings, tenants, url, stop)]
                 if server:
                     watching.append(server.supervise(redis_stop))
@@ -286,7 +313,7 @@ def run_all(host: str, port: int, workers: int) -> int:
                 workers_stop.set()
                 await crew
 
-        return in_loop(main())
+        return _ended(main())
 
 
 # The very code that runs here, whatever the current folder holds: an operator's own `config/` is no package of ours.

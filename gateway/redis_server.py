@@ -36,6 +36,9 @@ _START_PATIENCE = 15.0  # seconds without any answer; reading a long append-only
 _WATCH_EVERY = 0.2
 _BACKOFF_MAX = 15.0
 _HEALTHY_AFTER = 30.0
+_HANDED_ON = ("PATH", "LD_LIBRARY_PATH")
+# What a script frees, the next one takes: glibc, which others pass over, would search for it each time.
+_MEMORY = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=200"}
 
 
 class EmbeddedRedisFault(GatewayFault):
@@ -175,7 +178,7 @@ class EmbeddedRedis:
                 self._keeper = subprocess.Popen(
                     [sys.executable, "-I", "-S", redis_keeper.__file__, self._syncs, str(binary), *self._arguments()],
                     cwd=self.home,  # the server's `dir`: no path to be quoted
-                    env={k: v for k, v in os.environ.items() if k in ("PATH", "LD_LIBRARY_PATH")},  # no secrets
+                    env={k: v for k, v in os.environ.items() if k in _HANDED_ON} | _MEMORY,  # no secrets
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,

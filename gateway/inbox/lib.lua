@@ -6,7 +6,7 @@
 --   lease  held by a worker until then
 -- `looked` says when a worker was last here.
 -- Hash: h holder's token, n messages in the frozen batch, a tries, o outbox, f first arrival of what is pending,
---   l last arrival, d debounce, m longest debounce, x tries allowed, p pause after a failed try until then,
+--   l last arrival, d debounce (none: 0), m longest debounce (on a cluster), x tries allowed, p pause after a failed try until then,
 --   r why it failed, w it waits for the customer: what arrives ends the pause, k what an earlier batch left to deliver.
 
 local function now_ms()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Protocol
 
 import msgspec
@@ -68,8 +68,9 @@ class Intake:
         for (message, _), new in zip(wanted, kept, strict=True):
             if new:
                 self._arrived(tenant, message)
-        self._received(tenant.id, channel).inc(sum(kept))
-        if repeats := len(kept) - sum(kept):
+        count = sum(kept)
+        self._received(tenant.id, channel).inc(count)
+        if repeats := len(kept) - count:
             self._metrics.repeated.labels(tenant=tenant.id, channel=channel).inc(repeats)
 
     def hears(self, tenant: Tenant, message: InboundMessage) -> bool:
@@ -118,4 +119,7 @@ def policy_for(tenant: Tenant, message: InboundMessage) -> Policy:
     if "album" in message.extra and waits:
         debounce = max(debounce, ALBUM_WAITS)
         longest = max(longest, 3 * ALBUM_WAITS)
-    return Policy(debounce=debounce, debounce_max=longest, max_attempts=behaviour.max_attempts)
+    return _policy(debounce, longest, behaviour.max_attempts)
+
+
+_policy = lru_cache(1024)(Policy)

@@ -13,13 +13,16 @@ R = TypeVar("R")
 
 MOST = 100  # items of one call
 
+_Batch = list[tuple[Sequence[T], Callable[[Sequence[R] | BaseException], object]]]
+
 
 class Together(Generic[T, R]):
     """`call` gets items of several callers, a caller's own side by side, and gives one result for each."""
 
     def __init__(self, call: Callable[[Sequence[T]], Coroutine[Any, Any, Sequence[R]]]) -> None:
         self._call = call
-        self._waiting: list[tuple[Sequence[T], Callable[[Sequence[R] | BaseException], object]]] = []
+        self._waiting: _Batch[T, R] = []
+        self._untold: list[tuple[_Batch[T, R], Sequence[R] | BaseException]] = []  # what callers are to hear, in order
         self._going: asyncio.Task[None] | None = None
 
     async def __call__(self, items: Sequence[T]) -> Sequence[R]:
@@ -36,6 +39,7 @@ class Together(Generic[T, R]):
             self._going = asyncio.create_task(self._go_on())  # begins later: what comes in this turn of the loop joins
 
     async def _go_on(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             while self._waiting:
                 batch = self._next()
@@ -44,7 +48,11 @@ class Together(Generic[T, R]):
                     outcome: Sequence[R] | BaseException = await self._call(items)
                 except BaseException as error:  # noqa: BLE001 - whatever it is, it is theirs who asked
                     outcome = error
-                _tell(batch, outcome)
+                self._untold.append((batch, outcome))
+                if self._waiting:
+                    loop.call_soon(loop.call_soon, self._tell)  # behind the writing of the next call, which is made first
+                else:
+                    self._tell()
         finally:
             self._going = None
 
@@ -53,7 +61,7 @@ class Together(Generic[T, R]):
         if self._going is not None:
             await asyncio.wait({self._going})
 
-    def _next(self) -> list[tuple[Sequence[T], Callable[[Sequence[R] | BaseException], object]]]:
+    def _next(self) -> _Batch[T, R]:
         count, size = 1, len(self._waiting[0][0])
         while count < len(self._waiting) and size + len(self._waiting[count][0]) <= MOST:
             size += len(self._waiting[count][0])
@@ -61,16 +69,17 @@ class Together(Generic[T, R]):
         batch, self._waiting = self._waiting[:count], self._waiting[count:]
         return batch
 
-
-def _tell(
-    batch: Sequence[tuple[Sequence[T], Callable[[Sequence[R] | BaseException], object]]],
-    outcome: Sequence[R] | BaseException,
-) -> None:
-    at, loop = 0, asyncio.get_running_loop()
-    for items, told in batch:
-        part = outcome if isinstance(outcome, BaseException) else outcome[at : at + len(items)]
-        loop.call_soon(told, part)
-        at += len(items)
+    def _tell(self) -> None:
+        untold, self._untold = self._untold, []
+        for batch, outcome in untold:
+            at = 0
+            for items, told in batch:
+                try:
+                    told(outcome if isinstance(outcome, BaseException) else outcome[at : at + len(items)])
+                except Exception as error:  # noqa: BLE001 - it is one caller's own
+                    fault = {"message": "a caller could not be told", "exception": error}
+                    asyncio.get_running_loop().call_exception_handler(fault)
+                at += len(items)
 
 
 def _into(result: asyncio.Future[Sequence[R]], outcome: Sequence[R] | BaseException) -> None:

@@ -66,7 +66,7 @@ class GuardedHttp(HttpToolsProtocol):
                 self._refuse(b"431 Request Header Fields Too Large")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ended()
+        self.ended()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -75,27 +75,24 @@ class GuardedHttp(HttpToolsProtocol):
             self._reading, self._head = True, 0
 
     def on_headers_complete(self) -> None:
-        self._ended()
+        self.ended()
         if sum([len(name) + len(value) for name, value in self.headers]) > LARGEST_HEAD:
             raise ValueError("the head is too large")  # however quickly it came; the server answers 400
-        self.begin()
-
-    def begin(self) -> None:
-        """The head is whole: the server's own way goes on from here."""
         super().on_headers_complete()
 
     def _watch(self) -> None:
         if self._timer is None:
             self._timer = self.loop.call_later(HEAD_WITHIN, self._refuse, b"408 Request Timeout")
 
-    def _ended(self) -> None:
+    def ended(self) -> None:
+        """The head is whole, or there is none to wait for."""
         self._reading = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _refuse(self, status: bytes) -> None:
-        self._ended()
+        self.ended()
         if not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             self.transport.close()

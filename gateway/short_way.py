@@ -1,6 +1,6 @@
-"""The short way of a webhook: what came whole in one read, nothing about it being out of the ordinary, is taken in the
-server's protocol, without a scope, a task and events of its own. Whatever else comes goes the server's own way, from
-its head on, so that refusing, waiting and being slow have one place."""
+"""The short way of a webhook: what came whole in one read, with nothing out of the ordinary about it, is read by one
+pattern and taken in the server's protocol, without its parser and without a scope, a task and events of its own.
+Whatever else comes goes the server's own way, so that refusing, waiting and being slow have one place."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.http_limits import GuardedHttp
+from gateway.http_limits import LARGEST_HEAD, GuardedHttp
 
 Headers = Sequence[tuple[bytes, bytes]]  # lower-case names
 Answer = Callable[[bytes, bytes], None]  # status line and headers, each with its line's end; body
 AtOnce = Callable[[bytes, Headers, bytes, Answer], bool]
 
-# An address that means what it says and whose parts nobody can make long: what others mean, the server finds out.
-_plainly_a_webhook = re.compile(rb"/webhooks/[a-z]{1,20}/[a-z0-9_-]{1,64}/[\w-]{1,64}/?").fullmatch
+# An address that means what it says and whose parts nobody can make long, and a head about whose lines no two servers
+# could differ: what others mean, the server finds out.
+_plainly_a_webhook = re.compile(
+    rb"POST (/webhooks/[a-z]{1,20}/[a-z0-9_-]{1,64}/[\w-]{1,64}/?) HTTP/1\.1\r\n"
+    rb"((?:[A-Za-z][A-Za-z0-9-]*: [!-~](?:[ -~]*[!-~])?\r\n)+)\r\n"
+).match
+_MEANS_MORE = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"proxy-connection"))
 _UNHEARD = asyncio.Event()
 
 
@@ -27,10 +32,10 @@ class _Request:
 
     message_event = _UNHEARD  # set when the other side is gone: nobody waits for that here
 
-    def __init__(self, http: WebhookHttp) -> None:
+    def __init__(self, http: WebhookHttp, keep_alive: bool) -> None:
         self._http = http
         self.disconnected = False
-        self.keep_alive = http.parser.should_keep_alive()  # false as soon as the server wants to end
+        self.keep_alive = keep_alive  # false as soon as the server wants to end
         self.response_complete = False
 
     def answer(self, head: bytes, body: bytes) -> None:
@@ -53,59 +58,50 @@ class WebhookHttp(GuardedHttp):
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._at_once: AtOnce | None = getattr(self.app, "at_once", None)
-        self._pieces: list[bytes] | None = None  # of the body, as long as it may go the short way
+        self._parsing = False  # a request, of which more may come
 
-    def begin(self) -> None:
-        self._unset_keepalive_if_required()  # where the one before in this very read was answered at once
-        if self._may_be_short():
-            self._pieces = []
-        else:
-            super().begin()
-
-    def _may_be_short(self) -> bool:
-        return (
-            self._at_once is not None
-            and _plainly_a_webhook(self.url) is not None
-            and (self.cycle is None or self.cycle.response_complete)
-            and not self.flow.write_paused
-            and not self.expect_100_continue
-            and self.parser.get_method() == b"POST"
-            and self.parser.get_http_version() == "1.1"
-            and not self.parser.should_upgrade()
-        )
-
-    def on_body(self, body: bytes) -> None:
-        if self._pieces is None:
-            super().on_body(body)
-        else:
-            self._pieces.append(body)
+    def on_message_begin(self) -> None:
+        self._parsing = True
+        super().on_message_begin()
 
     def on_message_complete(self) -> None:
-        pieces, self._pieces = self._pieces, None
-        if pieces is not None:
-            before, request = self.cycle, _Request(self)
-            self.cycle = request  # type: ignore[assignment]
-            if self._taken(b"".join(pieces), request):
-                return
-            self.cycle = before
-            self._go_on(pieces)
+        self._parsing = self.parser.should_upgrade()  # what follows is no request
         super().on_message_complete()
 
-    def _taken(self, body: bytes, request: _Request) -> bool:
+    def data_received(self, data: bytes) -> None:
+        if self._at_once is None or not self._taken(data):
+            super().data_received(data)
+
+    def _taken(self, data: bytes) -> bool:
+        if self._parsing or self.flow.write_paused or not (self.cycle is None or self.cycle.response_complete):
+            return False
+        found = _plainly_a_webhook(data)
+        if found is None or found.end() > LARGEST_HEAD:
+            return False
+        headers = [(name.lower(), value) for name, _, value in (one.partition(b": ") for one in found[2].splitlines())]
+        given, body = dict(headers), data[found.end() :]
+        connection = given.get(b"connection", b"keep-alive")
+        if (
+            len(given) != len(headers)  # of two lines with one name others might read the other
+            or not _MEANS_MORE.isdisjoint(given)
+            or connection not in (b"keep-alive", b"close")
+            or given.get(b"content-length") != b"%d" % len(body)
+        ):
+            return False
+        before, request = self.cycle, _Request(self, connection == b"keep-alive")
+        self.cycle = request  # type: ignore[assignment]
+        if not self._offered(found[1], headers, body, request):
+            self.cycle = before
+            return False
+        self.ended()
+        if not request.response_complete:
+            self._unset_keepalive_if_required()
+        return True
+
+    def _offered(self, url: bytes, headers: Headers, body: bytes, request: _Request) -> bool:
         assert self._at_once is not None
         try:
-            return self._at_once(self.url, self.headers, body, request.answer)
+            return self._at_once(url, headers, body, request.answer)
         except Exception:  # noqa: BLE001 - what went wrong goes wrong on the other way too, where it is told
             request.disconnected = True  # whoever has its answer by now tells nobody
             return request.response_complete
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        pieces, self._pieces = self._pieces, None
-        if pieces is not None and not self.transport.is_closing():
-            self._go_on(pieces)  # the rest is still to come
-
-    def _go_on(self, pieces: Sequence[bytes]) -> None:
-        super().begin()
-        for piece in pieces:
-            super().on_body(piece)

@@ -95,7 +95,8 @@ def concerns_us(tenant: Tenant, message: InboundMessage, blocked: Collection[str
     """Whether it is for the bot: a group's talk among itself is not, unless the shop wants all of it, nor is what
     blocked people write, whom the tenant's file or its staff name."""
     amends = KINDS[message.kind].fate is Fate.REMEMBERED
-    if not amends and not {message.user_id, message.sender_id}.isdisjoint((*tenant.blocked_users, *blocked)):
+    named = not amends and (blocked or tenant.blocked_users)
+    if named and not {message.user_id, message.sender_id}.isdisjoint((*tenant.blocked_users, *blocked)):
         return False
     if tenant.is_staff_chat(message.channel, message.chat_id):
         return "quoted_message_id" in message.extra  # staff talk among themselves; a reply may be for a customer

@@ -12,6 +12,8 @@ import uvicorn
 from gateway.front_door import Door
 from gateway.short_way import WebhookHttp
 
+IDLE = 75  # seconds after which a connection on which nothing comes is closed
+
 
 class _Server(uvicorn.Server):
     """Signals are ours: everything has to end in order."""
@@ -32,7 +34,7 @@ async def serve(door: Door, host: str, port: int, stop: asyncio.Event, ready: Ca
         proxy_headers=False,
         server_header=False,
         date_header=False,
-        timeout_keep_alive=75,
+        timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=10,
         http=WebhookHttp,
         ws_max_size=64 * 1024,

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.http_limits import LARGEST_HEAD, GuardedHttp
 
-Headers = Sequence[tuple[bytes, bytes]]  # lower-case names
+Headers = Mapping[bytes, bytes]  # lower-case names
 Answer = Callable[[bytes, bytes], None]  # status line and headers, each with its line's end; body
 AtOnce = Callable[[bytes, Headers, bytes, Answer], bool]
 
@@ -21,6 +21,7 @@ _plainly_a_webhook = re.compile(
     rb"POST (/webhooks/[a-z]{1,20}/[a-z0-9_-]{1,64}/[\w-]{1,64}/?) HTTP/1\.1\r\n"
     rb"((?:[A-Za-z][A-Za-z0-9-]*: [!-~](?:[ -~]*[!-~])?\r\n)+)\r\n"
 ).match
+_lines = re.compile(rb"([^:]+): (.*)\r\n").findall
 _MEANS_MORE = frozenset((b"transfer-encoding", b"expect", b"upgrade", b"proxy-connection"))
 _UNHEARD = asyncio.Event()
 
@@ -48,7 +49,7 @@ class _Request:
         else:
             transport.write(b"%bconnection: close\r\n\r\n%b" % (head, body))
             transport.close()
-        self._http.on_response_complete()
+        self._http.answered()
 
 
 class WebhookHttp(GuardedHttp):
@@ -59,6 +60,7 @@ class WebhookHttp(GuardedHttp):
         super().connection_made(transport)
         self._at_once: AtOnce | None = getattr(self.app, "at_once", None)
         self._parsing = False  # a request, of which more may come
+        self._idle_since = 0.0  # the loop's time
 
     def on_message_begin(self) -> None:
         self._parsing = True
@@ -78,14 +80,14 @@ class WebhookHttp(GuardedHttp):
         found = _plainly_a_webhook(data)
         if found is None or found.end() > LARGEST_HEAD:
             return False
-        headers = [(name.lower(), value) for name, _, value in (one.partition(b": ") for one in found[2].splitlines())]
-        given, body = dict(headers), data[found.end() :]
-        connection = given.get(b"connection", b"keep-alive")
+        lines, body = _lines(found[2]), data[found.end() :]
+        headers = {name.lower(): value for name, value in lines}
+        connection = headers.get(b"connection", b"keep-alive")
         if (
-            len(given) != len(headers)  # of two lines with one name others might read the other
-            or not _MEANS_MORE.isdisjoint(given)
+            len(headers) != len(lines)  # of two lines with one name others might read the other
+            or not _MEANS_MORE.isdisjoint(headers)
             or connection not in (b"keep-alive", b"close")
-            or given.get(b"content-length") != b"%d" % len(body)
+            or headers.get(b"content-length") != b"%d" % len(body)
         ):
             return False
         before, request = self.cycle, _Request(self, connection == b"keep-alive")
@@ -94,9 +96,23 @@ class WebhookHttp(GuardedHttp):
             self.cycle = before
             return False
         self.ended()
-        if not request.response_complete:
-            self._unset_keepalive_if_required()
         return True
+
+    def answered(self) -> None:
+        """As `on_response_complete`, but the timer of an idle connection runs on: it finds out that this was none."""
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None or self.pipeline:
+            self.on_response_complete()
+        else:
+            self.server_state.total_requests += 1
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.timeout_keep_alive_task = None
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
+        elif self.cycle is None or self.cycle.response_complete:  # else its end begins a new one
+            super().timeout_keep_alive_handler()
 
     def _offered(self, url: bytes, headers: Headers, body: bytes, request: _Request) -> bool:
         assert self._at_once is not None

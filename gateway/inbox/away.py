@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 1.0  # seconds for a put: LINE gives up on a webhook after two
 PROBE_EVERY = 0.5  # seconds while it is away
 CONTACT_EVERY = 5.0  # seconds while it is not
+LOOK_HOLDS = 0.002  # seconds for all that comes meanwhile: no longer than a put takes
 
 RECENT = 60.0  # seconds after which nothing put into the inbox waits there but what was seen waiting
 MOST_SEEN = 5_000  # conversations that are looked through for that; if more wait, nobody is answered from here
@@ -61,7 +62,10 @@ class SafeInbox:
         self._contact_at = -CONTACT_EVERY
         self._crowded = False
         self._putting = Together(self._through)
-        self._looked_at, self._spooled = -1.0, False  # at the spool: the loop's time, and whether it holds anything
+        self._looked_at, self._spooled = (
+            -LOOK_HOLDS,
+            False,
+        )  # at the spool: the loop's time, and whether it holds anything
         self._tasks: set[asyncio.Task[list[bool]]] = set()
         self.away = False
 
@@ -81,7 +85,7 @@ class SafeInbox:
         if self.away:
             return False
         now = asyncio.get_running_loop().time()
-        if now != self._looked_at:  # one look for all that come in one turn of the loop
+        if now - self._looked_at >= LOOK_HOLDS:
             self._looked_at, self._spooled = now, not self._spool.is_empty()
         if self._spooled:
             self._apart(self.put(messages), told)

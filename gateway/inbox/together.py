@@ -50,7 +50,9 @@ class Together(Generic[T, R]):
                     outcome = error
                 self._untold.append((batch, outcome))
                 if self._waiting:
-                    loop.call_soon(loop.call_soon, self._tell)  # behind the writing of the next call, which is made first
+                    loop.call_soon(
+                        loop.call_soon, self._tell
+                    )  # behind the writing of the next call, which is made first
                 else:
                     self._tell()
         finally:

@@ -110,7 +110,7 @@ class Webhooks:
         ):
             return False
         receiver = self._receivers.get(platform)
-        given = {_READ[name]: value.decode("latin-1") for name, value in headers if name in _READ}
+        given = {name: headers[raw].decode("latin-1") for raw, name in _READ.items() if raw in headers}
         try:
             if receiver is None:
                 return False

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway import serving
 from gateway.errors import InboxUnavailable
 from gateway.inbox import away
 from gateway.inbox.redis import RedisInbox
@@ -124,6 +125,22 @@ async def test_it_does_not_need_the_long_way_and_a_repeat_is_known(
         writer.close()
         await home.quiet()
         assert len(home.line.calls_to("/message/reply")) == 1
+
+
+async def test_a_connection_is_closed_once_nothing_came_for_long_since_the_last_answer(
+    tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "IDLE", 1)
+    async with house(tmp_path, redis_url) as home, asyncio.timeout(60):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(home.url.rpartition(":")[2]))
+        for event in ("E1", "E2", "E3"):
+            writer.write(request(said("สวัสดีค่ะ", event)))
+            assert (await reader.readuntil(b"{}")).startswith(b"HTTP/1.1 200 OK\r\n")
+            answered = asyncio.get_running_loop().time()
+            await asyncio.sleep(0.6)
+        assert await reader.read() == b""
+        assert asyncio.get_running_loop().time() - answered > 0.9
+        writer.close()
 
 
 async def test_what_is_sent_before_the_last_answer_came_is_answered_in_order(tmp_path: Path, redis_url: str) -> None:

@@ -62,10 +62,7 @@ class SafeInbox:
         self._contact_at = -CONTACT_EVERY
         self._crowded = False
         self._putting = Together(self._through)
-        self._looked_at, self._spooled = (
-            -LOOK_HOLDS,
-            False,
-        )  # at the spool: the loop's time, and whether it holds anything
+        self._looked_at, self._spooled = -1.0, False  # at the spool: the loop's time, and whether it holds anything
         self._tasks: set[asyncio.Task[list[bool]]] = set()
         self.away = False
 

@@ -20,7 +20,7 @@ from memory.long_term.document import Document
 from memory.long_term.due import Known
 from memory.long_term.events import Event, apart
 from memory.long_term.forgotten import Marks
-from memory.long_term.place import Compression, Mark, Place
+from memory.long_term.place import Compression, FileMark, Mark, Place
 from memory.models import LongTermMemory
 from memory.retention import Retention
 
@@ -28,6 +28,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 JOURNAL_BYTES = 128 * 1024  # a longer journal is folded in: some hundred events for one rewrite of the file
+_LONG, _MOST_SPELLED = 64 * 1024, 1000
 
 
 class Files:
@@ -51,6 +52,7 @@ class Files:
         self._clock = clock
         self._noted = noted or (lambda tenant, user: None)
         self._forgotten = Marks(base)
+        self._spelled: set[FileMark] = set()  # long files that were UTF-8 when they were read
 
     def stamp(self, tenant: str, user: str) -> str:
         place = self._place(tenant, user)
@@ -286,10 +288,15 @@ class Files:
             whole: Document = document.empty(tenant, user)
             told: Sequence[Event] = ()
             if mark.file is not None:
-                found = _whole(place, mark.file, _read_apart)
+                spelled = mark.of_file in self._spelled
+                found = _whole(place, mark.file, lambda raw: _read_apart(raw, spelled))
                 if found is None:
                     return None
                 whole, told = found
+                if told and mark.of_file is not None and mark.of_file[2] >= _LONG:
+                    if len(self._spelled) >= _MOST_SPELLED:
+                        self._spelled.clear()
+                    self._spelled.add(mark.of_file)
             added = journal.read(place.journal, 0, place.safe)
             merged = document.merge(whole, added.lines, self._clock())
             entry = self._entry(mark, merged, added.end, tenant, user, told)
@@ -375,9 +382,9 @@ def _whole(place: Place, path: str, parse: Callable[[bytes], T]) -> T | None:
     return found if complete else None
 
 
-def _read_apart(raw: bytes) -> tuple[Document, Sequence[Event]]:
+def _read_apart(raw: bytes, spelled: bool) -> tuple[Document, Sequence[Event]]:
     """The document, and its events beside it where they need no closer look. Raises ValueError."""
-    found = apart(raw)
+    found = apart(raw, spelled=spelled)
     if found is None:
         return document.parse(raw), ()
     return document.checked({**found[0], "events": []}), found[1]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 from itertools import pairwise
 
-_SAME_TALK = timedelta(hours=1)
+_SAME_TALK = 3600.0  # seconds
 
 
 class Beside:
@@ -18,7 +17,7 @@ class Beside:
         self.before: dict[int, int] = {}
         self.talk: dict[int, int] = {}
 
-    def chain(self, line: Iterable[tuple[datetime, int]]) -> None:
+    def chain(self, line: Iterable[tuple[float, int]]) -> None:
         """Of one kind, in the order of their times."""
         for (at, one), (then, other) in pairwise(line):
             if then - at <= _SAME_TALK:

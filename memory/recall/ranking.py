@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from memory.recall.beside import Beside
 from memory.recall.entry import Entry, Findable, Hit, Keep, anything
@@ -43,6 +44,7 @@ class Kept(NamedTuple):
 
     ids: list[str]
     marks: bytes
+    sums: bytes
     asking: list[int]
     words: Packed
 
@@ -56,16 +58,17 @@ class Ranking:
             self.update(entries)
 
     def _begin(self, kept: Kept | None = None) -> None:
-        given = kept or Kept([], b"", [], Packed({}, {}, b"", {}, []))
+        given = kept or Kept([], b"", b"", [], Packed({}, {}, b"", {}, []))
         self._lexical = Lexical(given.words)
         self._ids = given.ids
         self._marks = array("I", given.marks)
+        self._sums = array("I", given.sums)  # of what each is found by: its mark may be another where that is the same
         self._entries: list[Findable | None] = [None] * len(self._ids)  # None: it has not come yet, or went
         self._weights, self._times = [0.0] * len(self._ids), [0.0] * len(self._ids)  # as they are now; in seconds
         self._number = dict(zip(self._ids, range(len(self._ids)), strict=True))
         self._asking = set(given.asking)
         self._beside = Beside()
-        self._end: tuple[datetime, int] | None = None  # of the many; None: they are to be put in a line anew
+        self._end: tuple[float, int] | None = None  # of the many; None: they are to be put in a line anew
         self._speakers = Speakers(())
         self._few: list[Entry] = []
         self._many: list[Findable] | None = None  # None: what has a number may be none of what is given
@@ -111,11 +114,11 @@ class Ranking:
                     self._beside.drop(self._number[one.id])
                 else:
                     self._drop(one.id)
-        chains: dict[tuple[str, bool], list[tuple[datetime, str, int]]] = {}
+        chains: dict[tuple[str, bool], list[tuple[float, str, int]]] = {}
         for one in given.values():
             number = self._taken(one)
             if number is not None and one.at is not None:  # a talk as a whole is none of its lines
-                chains.setdefault((one.kind, bool(one.by)), []).append((one.at, one.id, number))
+                chains.setdefault((one.kind, bool(one.by)), []).append((self._times[number], one.id, number))
         for chain in chains.values():
             self._beside.chain((at, number) for at, _, number in sorted(chain))
         self._speakers = Speakers({one.by for one in few if one.by})
@@ -123,42 +126,72 @@ class Ranking:
 
     def _take_many(self, many: list[Findable], begin: int) -> None:
         """Those from `begin` on are new."""
-        taken = [(one, number) for one in many[begin:] if (number := self._taken(one)) is not None]
-        line = sorted([(one.at, one.id, number) for one, number in taken if one.at is not None])
+        line = self._in_line(self._all_taken(many[begin:]))
         if not begin:
             self._end = None
         elif self._end is None or (line and line[0][0] <= self._end[0]):
-            held = [(one, self._number[one.id]) for one in many if one.id in self._number]
-            for _, number in held:
+            held = [number for one in many if (number := self._number.get(one.id)) is not None]
+            for number in held:
                 self._beside.drop(number)
-            line = sorted([(one.at, one.id, number) for one, number in held if one.at is not None])
+            line = self._in_line(held)
             self._end = None
         chain = [*([self._end] if self._end else ()), *((at, number) for at, _, number in line)]
         self._beside.chain(chain)
         self._end = chain[-1] if chain else None
         self._many = many
 
+    def _in_line(self, numbers: Iterable[int]) -> list[tuple[float, str, int]]:
+        """Those with a time, by their times."""
+        ids, times = self._ids, self._times
+        return sorted([(at, ids[number], number) for number in numbers if (at := times[number]) < math.inf])
+
+    def _all_taken(self, some: Sequence[Findable]) -> list[int]:
+        """Their numbers; nearly always they are known, and there may be a thousand."""
+        of, marks, entries, weights, times = self._number, self._marks, self._entries, self._weights, self._times
+        out = []
+        for one in some:
+            number: int | None = of.get(one.id)
+            if number is None or marks[number] != one.mark:
+                number = self._taken(one)
+                if number is None:
+                    continue
+            else:
+                at = one.at
+                entries[number], weights[number] = one, one.weight
+                times[number] = at.timestamp() if at is not None else math.inf
+            out.append(number)
+        return out
+
     def _taken(self, one: Findable) -> int | None:
         """Its number; a new one where it is new, or another one under this id. None: there is nothing to be found."""
         number, mark = self._number.get(one.id), one.mark
         if number is None or self._marks[number] != mark:
-            if number is not None:
-                self._drop(one.id)
             words = one.found_by
-            if not (words and one.id):
-                return None
-            number = self._number[one.id] = self._lexical.add(terms(words))
-            self._ids.append(one.id)
-            self._marks.append(mark)
-            self._entries.append(None)
-            self._weights.append(0.0)
-            self._times.append(0.0)
-            if asks(words):
-                self._asking.add(number)
-            self.added += 1
+            total = crc32(words.encode("utf-8", "surrogatepass"))
+            if number is not None and self._sums[number] == total:
+                self._marks[number] = mark
+            else:
+                if number is not None:
+                    self._drop(one.id)
+                if not (words and one.id):
+                    return None
+                number = self._added(one.id, mark, total, words)
         self._entries[number] = one
         self._weights[number] = one.weight
         self._times[number] = one.at.timestamp() if one.at is not None else math.inf
+        return number
+
+    def _added(self, name: str, mark: int, total: int, words: str) -> int:
+        number = self._number[name] = self._lexical.add(terms(words))
+        self._ids.append(name)
+        self._marks.append(mark)
+        self._sums.append(total)
+        self._entries.append(None)
+        self._weights.append(0.0)
+        self._times.append(0.0)
+        if asks(words):
+            self._asking.add(number)
+        self.added += 1
         return number
 
     def _drop(self, name: str) -> None:
@@ -174,6 +207,7 @@ class Ranking:
         return Kept(
             [self._ids[number] for number in wanted],
             array("I", [self._marks[number] for number in wanted]).tobytes(),
+            array("I", [self._sums[number] for number in wanted]).tobytes(),
             sorted(new[number] for number in self._asking if number in new),
             self._lexical.packed(wanted),
         )

@@ -193,6 +193,28 @@ def test_what_comes_and_goes_is_found_as_if_all_was_looked_at(steps: list[dict[s
             assert [hit[3] for hit in hits] == pytest.approx([hit[3] for hit in expected], abs=0.002)
 
 
+@settings(deadline=None)
+@given(said=st.lists(TEXTS, min_size=1, max_size=6), other=st.integers(0, 5), question=TEXTS)
+def test_what_a_fold_only_spaces_anew_is_not_taken_in_again(said: list[str], other: int, question: str) -> None:
+    known = [event(number, one, number) for number, one in enumerate(said)]
+    each = Ranking()
+    each.update([], unread(known))
+    each.added = 0
+    spaced = events.read(orjson.dumps([plain(one) for one in known], option=orjson.OPT_INDENT_2))
+    assert spaced is not None
+    each.update([], spaced)
+    assert each.added == 0
+    other %= len(known)
+    known[other] = event(other, "a zebra", other)
+    each.update([], unread(known))
+    assert each.added == 1
+    anew = Ranking()
+    anew.update([], unread(known))
+    for asked_for in (question, "zebra"):
+        hits, expected = (sorted(told(hit)[:3] for hit in one.find(asked_for, 9)) for one in (each, anew))
+        assert hits == expected
+
+
 def told(hit: Hit) -> tuple[str, str, str, float]:
     return hit.id, hit.kind, hit.text, hit.score
 

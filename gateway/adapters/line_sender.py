@@ -303,12 +303,6 @@ class LineSender:
             return _outcome(method, error.status, said.decode("utf-8", "replace") if isinstance(said, bytes) else said)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _unanswered(error) from None
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            # The SDK could not read the answer. Was it an error's (then that is where it comes from), or did LINE take
-            # the call?
-            if isinstance(error.__context__, self._sdk.ApiException):
-                return _outcome(method, error.__context__.status, "")
-            return Sent()
         if found is not None and answer.data is not None:
             found.append(answer.data)
         return Sent(sent_ids(answer.raw_data or ""))

@@ -105,11 +105,11 @@ class Question(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        return "\n".join(asked(message) for message in self.messages)
+        return "\n".join(map(asked, self.messages))
 
     @property
     def words(self) -> str:
-        return " ".join(message.text for message in self.messages).strip()
+        return " ".join([message.text for message in self.messages]).strip()
 
 
 def access_of(tenant: Tenant, agent: Agent) -> Access:

@@ -21,11 +21,12 @@ from gateway.inbox.base import event_of
 from gateway.messages import RELAYED, InboundMessage, Kind
 from memory import keys
 from memory.models import Message
+from memory.redis_client import in_company
 from processors.models import iso
 
 log = logging.getLogger(__name__)
 
-TOGETHER = 0.1  # seconds in which what happens in one tenant is gathered
+TOGETHER = 0.1  # seconds in which what happens is gathered, and as many more to go along with what is asked anyway
 WAITING = 1000  # events that wait for Redis; beyond that the oldest are not told
 KINDS = ("message", "event", "memory", "takeover")
 
@@ -118,6 +119,7 @@ class Live:
     async def _tell_all(self) -> None:
         while self._waiting:
             await asyncio.sleep(TOGETHER)
+            await in_company(self._redis, TOGETHER)
             some = [self._waiting.popleft() for _ in range(len(self._waiting))]
             together: dict[str, list[bytes]] = {}
             try:

@@ -107,7 +107,8 @@ class SafeInbox:
         task.add_done_callback(done)
 
     async def _keep_here(self, messages: Messages, doubtful: bool) -> list[bool]:
-        entries = await asyncio.to_thread(self._spool.add, messages, doubtful=doubtful)
+        now = time.time_ns()  # threads that write side by side come to it in any order
+        entries = await asyncio.to_thread(self._spool.add, messages, doubtful=doubtful, accepted_at=now)
         for entry in entries:
             if entry is None:
                 continue

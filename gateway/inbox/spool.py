@@ -120,8 +120,15 @@ class Spool:
         self._place = str(folder)
         self._empty_at = -1  # when the folder last changed before it was seen empty
 
-    def add(self, messages: Sequence[tuple[InboundMessage, Policy]], *, doubtful: bool = False) -> list[Entry | None]:
-        """Keeps all of them, synced, each held by this process; None for one that is here already.
+    def add(
+        self,
+        messages: Sequence[tuple[InboundMessage, Policy]],
+        *,
+        doubtful: bool = False,
+        accepted_at: int | None = None,
+    ) -> list[Entry | None]:
+        """Keeps all of them, synced, each held by this process; None for one that is here already. `accepted_at`, in
+        nanoseconds since 1970, is now unless it is told.
 
         Raises SpoolFull, and InboxUnavailable when the disk does not take them; then none that is new here is kept.
         """
@@ -131,7 +138,8 @@ class Spool:
             if self.count() + len(messages) > self._most:
                 raise SpoolFull(f"the spool holds {self._most} messages already")
             for message, policy in messages:
-                entries.append(self._keep(Spooled(time.time_ns(), message, policy, doubtful)))
+                order = time.time_ns() if accepted_at is None else accepted_at + len(entries)
+                entries.append(self._keep(Spooled(order, message, policy, doubtful)))
             _sync(self.folder)
         except OSError as error:
             for entry in entries:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -288,6 +290,24 @@ async def test_who_does_not_wait_for_a_put_is_told_the_same(tmp_path: Path) -> N
     told: list[object] = []
     assert safe.put_soon([(message("6"), Policy())], told.append) is False  # it is away by now: nothing was begun
     assert told == []
+
+
+async def test_what_is_kept_side_by_side_stays_in_the_order_in_which_it_came(tmp_path: Path) -> None:
+    second = threading.Event()
+
+    class Slow(Spool):
+        def add(self, messages: Any, **given: Any) -> list[Entry | None]:
+            if messages[0][0].event_id == "1":
+                second.wait(60)
+            kept = super().add(messages, **given)
+            second.set()
+            return kept
+
+    remote, spool = Remote(), Slow(tmp_path)
+    remote.fails = [InboxUnavailable("cut off", ambiguous=True)]
+    safe = SafeInbox(remote, spool, nothing, nothing)
+    assert await asyncio.gather(soon(safe, "1"), soon(safe, "2")) == [[True], [True]]
+    assert texts(spool.free()) == ["1", "2"]
 
 
 async def test_a_message_that_may_stand_in_the_inbox_is_answered_by_no_process_from_here(tmp_path: Path) -> None:

@@ -157,6 +157,17 @@ class TestUnread:
         assert [one.event_id for one in memory.events] == ["e0", "e1", "e2", "e3", "e4"]
         assert any(".corrupt-" in one.name for one in path.parent.iterdir())
 
+    async def test_a_broken_byte_in_a_long_file_that_was_sound_is_seen(self, tmp_path: Path) -> None:
+        path = written(tmp_path, [event(number, f"words {number} " + "ข้าว " * 500) for number in range(60)])
+        store = JsonFiles(tmp_path / "longterm", cache_entries=0)
+        for _ in range(2):
+            memory = await store.load(TENANT, USER)
+            assert memory is not None and events.count(memory) == 60
+        path.write_bytes(path.read_bytes().replace(b"words 3 ", b"words\xff3 "))
+        memory = await store.load(TENANT, USER)
+        assert memory is not None and events.count(memory) == 60
+        assert any(".corrupt-" in one.name for one in path.parent.iterdir())
+
     async def test_a_thousand_stay_the_newest_thousand(self, tmp_path: Path) -> None:
         known = [event(number) for number in range(1000)]
         written(tmp_path, known)

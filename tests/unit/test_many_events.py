@@ -162,10 +162,12 @@ class TestUnread:
         store = JsonFiles(tmp_path / "longterm", cache_entries=0)
         for _ in range(2):
             memory = await store.load(TENANT, USER)
-            assert memory is not None and events.count(memory) == 60
+            assert memory is not None
+            assert events.count(memory) == 60
         path.write_bytes(path.read_bytes().replace(b"words 3 ", b"words\xff3 "))
         memory = await store.load(TENANT, USER)
-        assert memory is not None and events.count(memory) == 60
+        assert memory is not None
+        assert events.count(memory) == 60
         assert any(".corrupt-" in one.name for one in path.parent.iterdir())
 
     async def test_a_thousand_stay_the_newest_thousand(self, tmp_path: Path) -> None:

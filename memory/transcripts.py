@@ -46,7 +46,9 @@ class TranscriptFiles:
             await in_thread(self._append, ref, list(messages))
 
     async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
-        return await in_thread(self._tail, ref, limit) if limit > 0 else []
+        if limit <= 0 or self._silent(ref):
+            return []
+        return await in_thread(self._tail, ref, limit)
 
     async def everything(self, tenant: str, user: str) -> list[dict[str, Any]]:
         return await asyncio.to_thread(self._everything, tenant, user)
@@ -78,6 +80,16 @@ class TranscriptFiles:
     async def forget(self, tenant: str, user: str) -> int:
         """Removes the person's transcripts; the number of messages removed."""
         return await asyncio.to_thread(self._forget, tenant, user)
+
+    def _silent(self, ref: ConversationRef) -> bool:
+        """Whether one look tells that nothing of the person is kept, which is so of everybody whom nobody has met."""
+        try:
+            os.stat("/".join(keys.transcript_place(self._plain_base, ref.tenant, ref.user)))
+        except FileNotFoundError:
+            return True
+        except OSError:
+            pass
+        return False
 
     # -- in threads --------------------------------------------------------------------------------------------------
 

@@ -141,7 +141,7 @@ class Files:
             lines = [line for line in lines if adds(line)]
             if not lines:
                 return
-            if mark.nothing and self._begun(place, tenant, user, lines):
+            if mark.nothing and self._begun(place, tenant, user, lines, memory):
                 return
             written = b"".join(place.safe.seal_line(document.dump(line)) + b"\n" for line in lines)
             inode, size = journal.append(place.journal, written)
@@ -248,19 +248,24 @@ class Files:
         self._noted(tenant, user)
         return True
 
-    def _begun(self, place: Place, tenant: str, user: str, lines: Sequence[Document]) -> bool:
+    def _begun(
+        self, place: Place, tenant: str, user: str, lines: Sequence[Document], memory: LongTermMemory | None
+    ) -> bool:
         """The first of a person goes into the file at once: half the syncs of a journal that is folded in. Whether it
-        is there; where a disk has no room for the file, it may have some for a line."""
+        is there; where a disk has no room for the file, it may have some for a line. `memory`: what comes of it, where
+        that is known."""
         lines = [orjson.loads(document.dump(line)) for line in lines]  # as a reader will see them
         merged = document.merge(document.empty(tenant, user), lines, self._clock())
         document.trim(merged, self._clock(), self._retention(tenant))
         try:
-            place.write(document.dump(merged, readable=True), self._compression)
+            place.write(document.dump(merged, readable=True), self._compression, first=True)
         except OSError as error:
             log.warning("the file of %s can't be begun now: %s", place.name, error.strerror)
             return False
         self._noted(tenant, user)
-        self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
+        mark = place.mark()
+        entry = self._entry(mark, merged, 0, tenant, user) if memory is None else Entry(mark, 0, memory)
+        self._cache.put((tenant, user), entry)
         return True
 
     def _memory(self, place: Place, tenant: str, user: str) -> LongTermMemory:
@@ -269,7 +274,7 @@ class Files:
     def _known(self, place: Place, tenant: str, user: str) -> Entry:
         mark = place.mark()
         if mark.nothing:
-            return Entry(mark, 0, document.view(document.empty(tenant, user), tenant, user))
+            return self._entry(mark, document.empty(tenant, user), 0, tenant, user)
         return self._read(place, tenant, user, mark) or self._mend(place, tenant, user)
 
     def _read(self, place: Place, tenant: str, user: str, mark: Mark | None = None) -> Entry | None:

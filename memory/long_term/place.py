@@ -81,6 +81,8 @@ class Place:
         newest: tuple[int, str, FileMark] | None = None
         for ending in _ENDINGS:
             path = self._file + ending
+            if ending and not os.access(path, os.F_OK):  # nearly never there: half of what an error costs
+                continue
             try:
                 stat = os.stat(path)
             except FileNotFoundError:
@@ -101,8 +103,9 @@ class Place:
         """The contents unpacked, and whether they were whole: of a damaged archive what could be unpacked."""
         return unpacked(Path(path), self.safe)
 
-    def write(self, contents: bytes, kind: Compression) -> None:
-        """Replaces the file in one step, on disk when it returns. Other kinds of it go afterwards."""
+    def write(self, contents: bytes, kind: Compression, *, first: bool = False) -> None:
+        """Replaces the file in one step, on disk when it returns. Other kinds of it go afterwards; `first`: there is
+        none of any kind."""
         target = self._file + ENDINGS[kind]
         if kind == "gzip":
             contents = gzip.compress(contents, compresslevel=6, mtime=0)
@@ -121,7 +124,7 @@ class Place:
             _unlink(beside)
             raise
         sync_folder(self._folder)
-        for ending in _ENDINGS:
+        for ending in () if first else _ENDINGS:
             if self._file + ending != target:
                 _unlink(self._file + ending)
 

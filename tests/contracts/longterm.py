@@ -332,6 +332,22 @@ class LongTermContract:
         assert [user async for user in store.users(TENANT)] == ["line:U2"]
         assert set((await store.forget(TENANT, USER)).values()) == {0}
 
+    async def test_the_first_that_is_known_reads_the_same_here_and_elsewhere(
+        self, store: LongTerm, another: Another
+    ) -> None:
+        cat = facts.new(now=NOW, key="pet", value={"kind": ["cat"]}, text="has a cat", owner=USER)
+
+        def first(memory: LongTermMemory) -> Changes:
+            assert memory.events == []
+            known = [event(1), event(2)]
+            return Changes(known, [cat], person=new_person(USER, NOW, "Ann"), history_summary="asked twice")
+
+        await store.change(TENANT, USER, first)
+        here, there = await store.load(TENANT, USER), await another().load(TENANT, USER)
+        assert here is not None
+        assert [one.event_id for one in here.events] == [event(1).event_id, event(2).event_id]
+        assert here == there
+
     async def test_whoever_writes_sees_when_the_person_was_forgotten(self, store: LongTerm, another: Another) -> None:
         seen: list[datetime | None] = []
 

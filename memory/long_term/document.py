@@ -234,7 +234,7 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
     if "facts" in update:
         update["attributes"] = attributes(update["facts"])
     if told is not None:
-        return events.with_events(memory.model_copy(update=update), keep(told, _when, now, rules))
+        return events.with_events(memory, keep(told, _when, now, rules), update)
     update["events"] = _extended(memory.events, lines, now, rules)
     return memory.model_copy(update=update)
 

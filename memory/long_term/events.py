@@ -3,7 +3,7 @@ takes ten times as long. A turn needs a handful of them as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import MAXYEAR, UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from zlib import crc32
@@ -155,13 +155,16 @@ class Unread(LongTermMemory):
         return _plain(self).model_dump_json(**how)
 
 
-def with_events(memory: LongTermMemory, told: Sequence[Event]) -> LongTermMemory:
-    """The memory with these in the place of its own."""
+def with_events(
+    memory: LongTermMemory, told: Sequence[Event], update: Mapping[str, Any] | None = None
+) -> LongTermMemory:
+    """The memory with these in the place of its own; `update`: other fields as well."""
     if _unread(memory):
-        out = memory.model_copy()
+        out = memory.model_copy(update=update)
         _own(out)["_told"] = told
         return out
-    out = Unread.model_construct(_fields_set=set(memory.model_fields_set), **{**memory.__dict__, "events": []})
+    fields = {**memory.__dict__, **(update or {}), "events": []}
+    out = Unread.model_construct(_fields_set=set(memory.model_fields_set), **fields)
     object.__setattr__(out, "__pydantic_extra__", memory.__pydantic_extra__)
     del out.__dict__["events"]
     out._told = told

@@ -2,7 +2,7 @@
 
 A save appends one line to the journal, so it costs the same however much is known already. The journal is folded into
 the file when it grows long and when a session ends. Saves of one person that come together share one write and one
-fsync. Everything that blocks runs in one thread call an operation.
+fsync. Everything that blocks runs in one thread call an operation, but for a look at files' names and times.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+import msgspec
 
 from gateway.inbox.base import Claim, Inbox, conversation_of
 from gateway.outbox import ClaimLost
@@ -18,18 +20,17 @@ _HOLDS = 1.0  # seconds
 Known = tuple[LongTermMemory | None, LongTermMemory | None]  # of the person, of the tenant
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True):
     """The claim as that of whom it belongs to, and what the look at the files told of them."""
 
     claim: Claim
-    _known: Known | None = None
-    _at: float = field(default_factory=time.monotonic)
+    told: Known | None = None
+    at: float = msgspec.field(default_factory=time.monotonic)
 
     @property
     def known(self) -> Known | None:
         """None: it has to be read, as nobody looked or that was too long ago."""
-        return self._known if time.monotonic() - self._at < _HOLDS else None
+        return self.told if time.monotonic() - self.at < _HOLDS else None
 
 
 class Homes:

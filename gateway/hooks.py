@@ -8,10 +8,11 @@ import logging
 import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib.metadata import entry_points
 from typing import Any, Protocol
+
+import msgspec
 
 from gateway.messages import Answer, InboundMessage
 from memory import context
@@ -28,8 +29,7 @@ PATIENCE = 2.0  # seconds that one hook may take: a customer waits
 _KNOWN = 10_000  # turns of which it is known that they were told of
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True):
     """One turn, as hooks see it. What is not known yet is left out."""
 
     id: str  # of the turn: the same when it is tried again
@@ -40,12 +40,12 @@ class Exchange:
     now: datetime  # aware
     history: int = 0  # messages of it that the prompt may hold
     memory: LongTermMemory | None = None
-    context: Mapping[str, Any] = field(default_factory=dict)  # what the model is told so far
+    context: Mapping[str, Any] = {}  # what the model is told so far
     answer: Answer | None = None  # its `model` is None where the language model was not asked, or failed
     said: Sequence[Message] = ()  # the lines of the history that this turn adds: the customer's and the answer's
     event: MemoryEvent | None = None  # the classification
     state: str = ""  # the session's after the turn
-    variables: Mapping[str, Any] = field(default_factory=dict)  # the session's after the turn
+    variables: Mapping[str, Any] = {}  # the session's after the turn
     last: InboundMessage | None = None  # what the turn answers
     sent_at: datetime | None = None  # when the answer was out
 
@@ -99,7 +99,7 @@ class Hooks:
         """What the model is told: the history, over it what is `known` of the person, over that what others add."""
         told = dict(await self._history.before(exchange)) | dict(known)
         for hook in self._others:
-            asked = replace(exchange, context=told)
+            asked = msgspec.structs.replace(exchange, context=told)
             told = told | (await _guarded(hook, lambda hook=hook, asked=asked: hook.before(asked)) or {})  # type: ignore[misc]
         return told
 

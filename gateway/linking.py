@@ -8,7 +8,6 @@ import logging
 import re
 import secrets
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -128,7 +127,7 @@ class Linking:
             given = message.text[len(word) :].strip()
             return await self._redeem(moment, given) if given else await self._issue(moment)
         if not message.group and _awaited(moment) and _CODE.fullmatch(message.text.strip().upper()):
-            return await self._redeem(replace(moment, language=_spoken(moment)), message.text)
+            return await self._redeem(msgspec.structs.replace(moment, language=_spoken(moment)), message.text)
         return None
 
     async def _issue(self, moment: Moment) -> Done:

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from gateway.homes import Known
 from gateway.moment import Moment
@@ -35,22 +36,21 @@ _FITS = 0.1
 _EPISODES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Minded:
+class Minded(msgspec.Struct, frozen=True):
     """`attributes` are the customer's facts by key, `relevant` their keys, what fits the message best first; `notes`
     the shop's own facts, in words; `memories` what of earlier sessions fits the message, best first, each with its day;
     `user_context` is for instructions that ask for it."""
 
     memory: LongTermMemory | None = None
-    attributes: dict[str, Any] = field(default_factory=dict)
-    relevant: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    memories: list[str] = field(default_factory=list)
-    procedures: list[Procedure] = field(default_factory=list)
+    attributes: dict[str, Any] = {}
+    relevant: list[str] = []
+    notes: list[str] = []
+    memories: list[str] = []
+    procedures: list[Procedure] = []
     user_context: str = ""
-    used: list[Fact] = field(default_factory=list)
+    used: list[Fact] = []
     tools: MemoryTools | None = None
-    begun: float = field(default_factory=time.monotonic)
+    begun: float = msgspec.field(default_factory=time.monotonic)
 
     def context(self) -> dict[str, Any]:
         """What it adds to the context for the model."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+import msgspec
+
 from config.tenants import Agent, Tenant
 from gateway.messages import Answer, InboundMessage
 from gateway.texts import Tongue
@@ -20,8 +22,7 @@ def unchanged(session: ShortTermMemory) -> ShortTermMemory:
     return session
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """Who says what to whom, in which light."""
 
     tenant: Tenant

@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -158,7 +157,7 @@ class Turn:
         sets: dict[str, Any] = {}
         if done is None and tenant.routing is not None and self._routing is not None:
             routed = await self._routing.of(moment)
-            moment, sets = replace(moment, agent=routed.agent), dict(routed.sets)
+            moment, sets = structs.replace(moment, agent=routed.agent), dict(routed.sets)
         off_record = done is not None and done.silent
         pressed = any(message.kind is Kind.POSTBACK for message in messages)
         acknowledging = asyncio.create_task(self._acknowledge(moment)) if pressed else _known(None)

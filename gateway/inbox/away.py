@@ -34,7 +34,6 @@ log = logging.getLogger(__name__)
 PATIENCE = 1.0  # seconds for a put: LINE gives up on a webhook after two
 PROBE_EVERY = 0.5  # seconds while it is away
 CONTACT_EVERY = 5.0  # seconds while it is not
-LOOK_HOLDS = 0.002  # seconds for all that comes meanwhile: no longer than a put takes
 
 RECENT = 60.0  # seconds after which nothing put into the inbox waits there but what was seen waiting
 MOST_SEEN = 5_000  # conversations that are looked through for that; if more wait, nobody is answered from here
@@ -62,7 +61,7 @@ class SafeInbox:
         self._contact_at = -CONTACT_EVERY
         self._crowded = False
         self._putting = Together(self._through)
-        self._looked_at, self._spooled = -1.0, False  # at the spool: the loop's time, and whether it holds anything
+        self._spooled: bool | None = None  # whether the spool holds anything, as this turn of the event loop saw it
         self._tasks: set[asyncio.Task[list[bool]]] = set()
         self.away = False
 
@@ -81,14 +80,17 @@ class SafeInbox:
         the event loop goes together. False: the inbox is away, and nothing was begun."""
         if self.away:
             return False
-        now = asyncio.get_running_loop().time()
-        if now - self._looked_at >= LOOK_HOLDS:
-            self._looked_at, self._spooled = now, not self._spool.is_empty()
+        if self._spooled is None:
+            self._spooled = not self._spool.is_empty()
+            asyncio.get_running_loop().call_soon(self._look_anew)
         if self._spooled:
             self._apart(self.put(messages), told)
         else:
             self._putting.soon(messages, partial(self._went, messages, told))
         return True
+
+    def _look_anew(self) -> None:
+        self._spooled = None
 
     def _went(self, messages: Messages, told: Told, outcome: Sequence[bool] | BaseException) -> None:
         if isinstance(outcome, InboxUnavailable):

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _HELD = 320  # rankings in memory, of 30 kB mostly; made anew within a millisecond or two for nearly everybody
 _HELD_ENTRIES = 60_000  # in all of them; the least recently used go
-_HELD_BESIDE = 30_000  # the same where what is held of many is on disk as well, where reading it costs less
+_HELD_BESIDE = 20_000  # the same where what is held of many is on disk as well, where reading it costs less
 _MANY = 24  # entries from which words are kept on disk: reading them takes a seventh of making them anew
 _KEPT_AFTER = 12  # new entries
 _AT_ONCE = 16  # vectors that are made before a search answers; the rest come behind it

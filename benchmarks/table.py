@@ -56,7 +56,7 @@ def render(result: dict[str, Any]) -> str:
         lines.append("Aims with full histories: CPU 0.5 x, sustained 1.5 x (model 300 ms).")
         for row in turns:
             if "fast_p50_ms" in row:
-                what = f"added at 100 a second, ms: {row['bot']}, {row['model_ms']:.0f}"
+                what = f"added at 100 a second, ms: {row['bot']}, {row['model_ms']:.0f} "
                 figures = f"{row['fast_p50_ms']:.1f} / {row['fast_p99_ms']:.1f}"
                 lines.append(f"{what:50}{figures:>14}     aim: p50 8, p99 40")
     if stages := result.get("stages"):

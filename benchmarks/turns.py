@@ -19,8 +19,8 @@ RATE = 50.0  # messages a second at which CPU and times are taken: every bot kee
 FAST = 100.0  # at which the product's own times are taken as well
 # Whether histories are full, the model's seconds, and how many rounds.
 CASES = ((False, 0.0, 3), (True, 0.0, 5), (True, 0.3, 3), (True, 3.0, 3))
-# Customers waiting at any time while the highest rate is sought, by the model's seconds; of the slowest none is sought:
-# what it adds, and whether it costs more.
+# Customers waiting at any time while the highest rate is sought, by the model's seconds. With the slowest none is
+# sought, and nothing taken at `FAST`: customers would write again before they have their answer.
 AT_ONCE = {0.0: 32, 0.3: 128}
 
 
@@ -87,7 +87,7 @@ async def _round(
     found.sent += steady.sent
     found.times += [time - model_seconds * 1000 for time in steady.times]
     _add(found, steady)
-    if full and contestant.against:
+    if full and contestant.against and model_seconds in AT_ONCE:
         fast = await answered_at(standin, door, FAST, seconds, full=full)
         found.fast += [time - model_seconds * 1000 for time in fast.times]
         _add(found, fast)

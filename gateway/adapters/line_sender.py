@@ -36,6 +36,8 @@ MOST_QUICK_REPLIES, LONGEST_LABEL, LONGEST_QUICK_TEXT = 13, 20, 300  # graphemes
 LOADING_SECONDS = 20  # of the loading sign, in steps of 5; our next message ends it
 
 _MESSAGE = "/v2/bot/message/"
+_SIGN = "loading"
+_PATHS = {_SIGN: "/v2/bot/chat/loading/start"}  # of methods that are no message
 _WEBHOOK = "/v2/bot/channel/webhook/endpoint"
 _CONNECTIONS = 100
 _HEADS = 1000  # channels' tokens and methods for which the head of a call is kept
@@ -119,7 +121,7 @@ class LineSender:
         return 1
 
     async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
-        """Makes a call of `plan` or `instead`. An answer that says no more than that the call was taken is enough."""
+        """Makes a call of `plan` or `instead`. An answer that says no more than that it was taken is enough."""
         if self._client is None:
             await self.warm()
         send = self._by_sdk if self._posts is None else partial(self._posted, self._posts)
@@ -152,9 +154,7 @@ class LineSender:
             return
         with suppress(SendFault):
             sign = {"chatId": target.chat_id, "loadingSeconds": LOADING_SECONDS}
-            await self._asked(
-                tenant, target.channel, "loading", "POST", "/v2/bot/chat/loading/start", sign, _SIGN_TIMEOUT
-            )
+            await self.send(tenant, target, Call(_SIGN, sign))
 
     async def acknowledge(self, tenant: Tenant, message: InboundMessage) -> None:
         """LINE wants no word about a pressed button."""
@@ -212,16 +212,11 @@ class LineSender:
         verb: str,
         path: str,
         body: dict[str, Any] | None = None,
-        timeout: aiohttp.ClientTimeout | None = None,
     ) -> Object:
         """The object that LINE answers with, an empty one where it is none. Raises SendFault."""
         await self.warm()
         found: list[Object] = []
-        await self._made(
-            *(tenant, channel, method, self._client.asked, verb, path, body),
-            found=found,
-            _request_timeout=timeout or self._timeout,
-        )
+        await self._made(*(tenant, channel, method, self._client.asked, verb, path, body), found=found)
         return found[0] if found else EMPTY
 
     async def _posted(self, posts: Posts, call: Call, token: str) -> Sent:
@@ -230,7 +225,7 @@ class LineSender:
         if call.method == "push" and call.key:
             head += b"X-Line-Retry-Key: %b\r\n" % call.key.encode()
         try:
-            posted = await posts.post(head, encoded(call.body), self._timeout)
+            posted = await posts.post(head, encoded(call.body), self._within(call.method))
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _unanswered(error) from None
         if posted.status in REDIRECTS:
@@ -239,7 +234,7 @@ class LineSender:
         return Sent(sent_ids(said)) if 200 <= posted.status < 300 else _outcome(call.method, posted.status, said)
 
     def _head(self, method: str, token: str) -> bytes:
-        head = head_of(f"{self._host}{_MESSAGE}{method}", self._client.headers(f"Bearer {token}"))
+        head = head_of(f"{self._host}{_path(method)}", self._client.headers(f"Bearer {token}"))
         if len(self._heads) >= _HEADS:
             self._heads.clear()
         self._heads[method, token] = head
@@ -247,10 +242,15 @@ class LineSender:
 
     async def _by_sdk(self, call: Call, token: str) -> Sent:
         key = {"X-Line-Retry-Key": call.key} if call.method == "push" and call.key else {}
-        path = f"{_MESSAGE}{call.method}"
         return await self._made_with(
-            call.method, self._client.asked, "POST", path, call.body, token=token, _headers=key
+            *(call.method, self._client.asked, "POST", _path(call.method), call.body),
+            token=token,
+            _headers=key,
+            _request_timeout=self._within(call.method),
         )
+
+    def _within(self, method: str) -> aiohttp.ClientTimeout:
+        return _SIGN_TIMEOUT if method == _SIGN else self._timeout
 
     async def close(self) -> None:
         if self._posts is not None:
@@ -306,6 +306,10 @@ class LineSender:
         if found is not None and answer.data is not None:
             found.append(answer.data)
         return Sent(sent_ids(answer.raw_data or ""))
+
+
+def _path(method: str) -> str:
+    return _PATHS.get(method) or f"{_MESSAGE}{method}"
 
 
 def _load_sdk() -> Any:

@@ -63,12 +63,14 @@ class SafeInbox:
         self._putting = Together(self._through)
         self._spooled: bool | None = None  # whether the spool holds anything, as this turn of the event loop saw it
         self._tasks: set[asyncio.Task[list[bool]]] = set()
+        self._writing: dict[str, asyncio.Future[None]] = {}  # by conversation: the last that is on its way to the disk
+        self._accepted = 0  # nanoseconds since 1970, the last one that was given out
         self.away = False
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
         """Safe when it returns, in the inbox or on disk. Raises InboxUnavailable when neither takes them."""
         doubtful = False
-        if not self.away and not self._spool.holds(messages):
+        if not self.away and not self._kept_of(messages):
             try:
                 return list(await self._putting(messages))
             except InboxUnavailable as error:
@@ -83,7 +85,7 @@ class SafeInbox:
         if self._spooled is None:
             self._spooled = not self._spool.is_empty()
             asyncio.get_running_loop().call_soon(self._look_anew)
-        if self._spooled:
+        if self._spooled or self._writing:
             self._apart(self.put(messages), told)
         else:
             self._putting.soon(messages, partial(self._went, messages, told))
@@ -108,10 +110,12 @@ class SafeInbox:
         self._tasks.add(task)
         task.add_done_callback(done)
 
+    def _kept_of(self, messages: Messages) -> bool:
+        """Whether anything of their conversations is on disk, or on its way there: a disk may take its time."""
+        return any(name_of(one) in self._writing for one, _ in messages) or self._spool.holds(messages)
+
     async def _keep_here(self, messages: Messages, doubtful: bool) -> list[bool]:
-        now = time.time_ns()  # threads that write side by side come to it in any order
-        entries = await asyncio.to_thread(self._spool.add, messages, doubtful=doubtful, accepted_at=now)
-        for entry in entries:
+        for entry in (entries := await self._written(messages, doubtful)):
             if entry is None:
                 continue
             if self.away and not await asyncio.to_thread(self._spool.earlier, entry):
@@ -119,6 +123,25 @@ class SafeInbox:
             else:
                 entry.release()
         return [entry is not None for entry in entries]
+
+    async def _written(self, messages: Messages, doubtful: bool) -> list[Entry | None]:
+        """On disk, behind what came before of their conversations: threads that write side by side end in any order,
+        and who looks meanwhile would take a later one for the first."""
+        names = {name_of(message) for message, _ in messages}
+        before = {self._writing[name] for name in names if name in self._writing}
+        written = asyncio.get_running_loop().create_future()
+        self._writing |= dict.fromkeys(names, written)
+        order = max(time.time_ns(), self._accepted + 1)  # a clock that is set back changes nothing
+        self._accepted = order + len(messages)
+        try:
+            if before:
+                await asyncio.wait(before)
+            return await asyncio.to_thread(self._spool.add, messages, doubtful=doubtful, accepted_at=order)
+        finally:
+            written.set_result(None)
+            for name in names:
+                if self._writing.get(name) is written:
+                    del self._writing[name]
 
     async def _through(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
         """Into the inbox, what several webhooks brought together."""

@@ -314,7 +314,7 @@ class Lexical:
         for weight, counts in weighed.again:
             at = np.fromiter(counts.keys(), np.int64)
             scores[at] += weight * _more(np.fromiter(counts.values(), np.float32), rest[at])
-        shares = (told + about) / weighed.whole
+        shares = (told + about) / (weighed.whole or 1.0)  # nothing of a question may be a term
         if weighed.spoken:
             shares = np.maximum(shares, TOPIC * about / weighed.spoken)
             shares = np.where(told > 0, shares, np.minimum(shares, most))

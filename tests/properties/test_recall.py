@@ -74,7 +74,7 @@ def scored(held: list[Terms], gone: set[int], question: Terms) -> tuple[dict[int
 @settings(deadline=None)
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=12),
-    question=TEXTS,
+    question=TEXTS | st.just("?!"),
     gone=st.sets(st.integers(0, 11)),
     packed=st.integers(0, 12),
     last=st.integers(1, 12),

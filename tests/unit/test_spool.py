@@ -292,22 +292,57 @@ async def test_who_does_not_wait_for_a_put_is_told_the_same(tmp_path: Path) -> N
     assert told == []
 
 
-async def test_what_is_kept_side_by_side_stays_in_the_order_in_which_it_came(tmp_path: Path) -> None:
-    second = threading.Event()
+class Slow(Spool):
+    """A disk that takes its time for the first message."""
 
-    class Slow(Spool):
-        def add(self, messages: Any, **given: Any) -> list[Entry | None]:
-            if messages[0][0].event_id == "1":
-                second.wait(60)
-            kept = super().add(messages, **given)
-            second.set()
-            return kept
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.begun, self.goes_on = threading.Event(), threading.Event()
 
-    remote, spool = Remote(), Slow(tmp_path)
-    remote.fails = [InboxUnavailable("cut off", ambiguous=True)]
-    safe = SafeInbox(remote, spool, nothing, nothing)
-    assert await asyncio.gather(soon(safe, "1"), soon(safe, "2")) == [[True], [True]]
-    assert texts(spool.free()) == ["1", "2"]
+    def add(self, messages: Any, **given: Any) -> list[Entry | None]:
+        if messages[0][0].event_id == "1":
+            self.begun.set()
+            self.goes_on.wait(60)
+        return super().add(messages, **given)
+
+
+@pytest.mark.parametrize("back", [True, False])
+@pytest.mark.parametrize("waits", [True, False])
+async def test_what_is_on_its_way_to_the_disk_is_not_overtaken(tmp_path: Path, back: bool, waits: bool) -> None:
+    remote, spool, taken = Remote(), Slow(tmp_path), []
+
+    async def take(entry: Entry) -> None:
+        taken.append(entry.spooled.message.event_id)
+        entry.release()
+
+    remote.fails = [InboxUnavailable("refused")]
+    safe = SafeInbox(remote, spool, take, nothing)
+    first = asyncio.ensure_future(soon(safe, "1"))
+    await asyncio.to_thread(spool.begun.wait, 60)
+    safe.away = not back
+    later = safe.put([(message("2"), Policy())]) if waits or not back else soon(safe, "2")
+    second = asyncio.ensure_future(later)
+    assert await safe.put([(message("3", user="line:b"), Policy())]) == [True]  # nobody else waits for it
+    await asyncio.sleep(0.1)
+    spool.goes_on.set()
+    assert [await first, await second] == [[True], [True]]
+    assert remote.events == (["3"] if back else [])
+    assert taken == ([] if back else ["3", "1"])  # the second waits for the first one's answer
+    assert [one for one in texts(spool.free()) if one != "3"] == ["1", "2"]
+    assert not safe._writing
+
+
+async def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def take(entry: Entry) -> None:
+        entry.release()
+
+    now, spool = time.time_ns(), Spool(tmp_path)
+    safe = SafeInbox(Remote(), spool, take, nothing)
+    safe.away = True
+    for event, at in ("1", now), ("2", now - 10**9), ("3", now - 10**9):
+        monkeypatch.setattr("gateway.inbox.away.time.time_ns", lambda at=at: at)
+        assert await safe.put([(message(event), Policy())]) == [True]
+    assert texts(spool.free()) == ["1", "2", "3"]
 
 
 async def test_a_message_that_may_stand_in_the_inbox_is_answered_by_no_process_from_here(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import zlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 REDIRECTS = (307, 308)  # by which the same call is to be made elsewhere: nothing was done
 KEPT_FOR = 15.0  # seconds that a connection is kept without a call
+_ENCODING = b"content-encoding"
+_UNPACKED = frozenset((b"gzip", b"x-gzip", b"deflate"))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -200,6 +203,8 @@ class _Line(asyncio.Protocol):
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._headed = False  # the head of the answer, not of a 1xx before it, is there
+        self._encoding = b""  # nobody asks for one, but somebody on the way may think of it
+        self._unpacks: Any = None
         self._growing = growing
         self.reusable = False  # until its answer is whole
         self._answer = answer = self._loop.create_future()
@@ -255,16 +260,22 @@ class _Line(asyncio.Protocol):
             self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if len(name) == len(_ENCODING) and name.lower() == _ENCODING:
+            self._encoding = value.strip().lower().removesuffix(b"identity")
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
         self._headed = status >= 200
+        if self._headed and self._encoding and self._encoding not in _UNPACKED:
+            self._unread(f"the answer is packed in a way nobody asked for: {self._encoding.decode('latin-1')}")
         if self._headed and self._growing is not None and self._answer is not None and not self._answer.done():
             self._growing.begin(status, self._headers)
             self._answer.set_result(self._growing)
 
     def on_body(self, body: bytes) -> None:
+        if self._encoding:
+            body = self._unpacked(body)
         if self._growing is not None:
             self._growing.grew(body)
         else:
@@ -273,13 +284,34 @@ class _Line(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if not self._headed:  # 1xx: the answer is still to come
             self._headers.clear()
+            self._encoding = b""
             return
         self.reusable = self._answer is not None and self._parser.should_keep_alive()
         self._whole()
 
     # ----------------------------------------------------------------------------------------------------------------
 
+    def _unpacked(self, body: bytes) -> bytes:
+        if self._answer is None:  # nobody's by now
+            return b""
+        if self._unpacks is None:
+            self._unpacks = zlib.decompressobj(wbits=47)  # gzip or zlib, as it begins
+        try:
+            return self._unpacks.decompress(body)
+        except zlib.error:
+            self._unread("the answer can't be unpacked")
+            return b""
+
+    def _unread(self, why: str) -> None:
+        from aiohttp import ClientPayloadError
+
+        self.reusable = False
+        self._failed(ClientPayloadError(why))
+        self._growing = None  # what comes of it still is told to nobody
+
     def _whole(self) -> None:
+        if self._unpacks is not None and (not self._unpacks.eof or self._unpacks.unused_data):
+            self._unread("the answer is not whole")
         answer, self._answer = self._answer, None
         growing, self._growing = self._growing, None  # nothing that comes after it is part of it
         if growing is not None:

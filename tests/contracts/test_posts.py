@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import inspect
 import json
 import ssl
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -171,6 +173,71 @@ async def test_an_answer_of_any_form_is_read(answer: bytes, status: int, body: b
         assert await post() == (status, body)
         await post()
         assert there.connections == (1 if keeps else 2)
+
+
+def packed(how: bytes, raw: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\ncontent-Encoding: %b\r\nContent-Length: %d\r\n\r\n%b" % (how, len(raw), raw)
+
+
+ZIPPED = gzip.compress("ชัดเจน".encode())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        packed(b"gzip", ZIPPED),
+        packed(b"deflate", zlib.compress("ชัดเจน".encode())),
+        packed(b"identity", "ชัดเจน".encode()),
+        b"HTTP/1.1 103 Early\r\nContent-Encoding: br\r\n\r\n" + packed(b"X-GZIP", ZIPPED),
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + ZIPPED,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n"
+        + b"".join(b"1\r\n%c\r\n" % byte for byte in ZIPPED)
+        + b"0\r\n\r\n",
+    ],
+)
+@on_both_loops
+async def test_an_answer_that_was_packed_unasked_is_unpacked(answer: bytes) -> None:
+    async def script(here: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await here.hears(reader)
+        writer.write(answer)
+        if b"Length" not in answer and b"chunked" not in answer:
+            return
+        await here.hears(reader)
+        writer.write(OK)
+        await reader.read()
+
+    async with place(script) as there, posting(there.port) as post, aiohttp.ClientSession() as session:
+        assert await post() == (200, "ชัดเจน".encode())
+        if b"Length" in answer or b"chunked" in answer:
+            assert await post() == (200, b"ok")  # over the same connection, which is plain again
+            assert there.connections == 1
+        url = f"http://127.0.0.1:{there.port}/"
+        growing = await Posts(session, url).stream(head_of(url, {}), b"{}", PATIENCE)
+        said = b""
+        while came := await growing.more():
+            said += came
+        assert said == "ชัดเจน".encode()
+        growing.close()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [packed(b"br", b"x"), packed(b"gzip", ZIPPED[:-4]), packed(b"gzip", b"plain"), packed(b"gzip", ZIPPED * 2)],
+)
+@on_both_loops
+async def test_what_can_not_be_unpacked_is_no_answer(answer: bytes) -> None:
+    async with place(says(answer)) as there, posting(there.port) as post, aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientPayloadError, match="packed|whole"):
+            await post()
+        url = f"http://127.0.0.1:{there.port}/"
+        with pytest.raises(aiohttp.ClientPayloadError, match="packed|whole"):
+            growing = await Posts(session, url).stream(head_of(url, {}), b"{}", PATIENCE)
+            try:
+                while await growing.more():
+                    pass
+            finally:
+                growing.close()
+        assert there.connections == 2
 
 
 @on_both_loops

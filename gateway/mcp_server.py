@@ -25,9 +25,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from config.settings import Settings
 from config.tenants import Tenants
+from gateway.admin_key import admin_key
 from gateway.assembly import memory_of
 from gateway.key_ring import KeyRing
-from gateway.routes.auth import Keys, admin_key
+from gateway.routes.auth import Keys
 from gateway.routes.problems import problem
 from gateway.tools import SPECIFICATIONS, MemoryTools
 from memory.errors import MemoryFault

@@ -27,6 +27,7 @@ import click
 
 from config.settings import Settings
 from gateway import heap, logs
+from gateway.admin_key import KEY_FILE, admin_key
 from gateway.cli import Failed, in_loop
 from gateway.redis_server import EmbeddedRedis
 from gateway.spans import NO_SPANS, Spans
@@ -106,8 +107,6 @@ def _tenants(settings: Settings) -> Tenants:
 
 
 def _admin_key(settings: Settings) -> tuple[str, bool]:
-    from gateway.routes.auth import admin_key
-
     key, made = admin_key(settings.admin_api_key, settings.data_dir)
     logs.register_secret(key)
     return key, made
@@ -213,15 +212,14 @@ def _ended(main: Coroutine[Any, Any, int]) -> int:
 def serve_alone(host: str, port: int) -> int:
     _check_port(host, port)
     with _set_up("serve", host) as (settings, spans), use_redis(settings) as (url, server):
+        key, made = _admin_key(settings)
 
         async def main() -> int:
             stop = _stop_on_signals()
             with _loading():
                 from gateway import front_door
-                from gateway.routes.auth import KEY_FILE
                 from gateway.serving import serve
 
-                key, made = _admin_key(settings)
                 tenants = _tenants(settings)
             if made:
                 click.echo(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {key}")
@@ -281,6 +279,7 @@ async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
 def run_all(host: str, port: int, workers: int) -> int:
     _check_port(host, port)
     with _set_up("serve", host) as (settings, spans), use_redis(settings) as (url, server):
+        key, made = _admin_key(settings)  # before a worker begins, which would tell beside it where that can't be
 
         async def main() -> int:
             stop = _stop_on_signals()
@@ -292,7 +291,6 @@ def run_all(host: str, port: int, workers: int) -> int:
                     from gateway import front_door
                     from gateway.serving import serve
 
-                    key, made = _admin_key(settings)
                     tenants = _tenants(settings)
                 watching = [tenants.watch(stop), heap.settle(), _clean_up(settings, tenants, url, stop)]
                 if server:
@@ -385,8 +383,6 @@ def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str
             "Make a first shop in another terminal; it is answered for at once:  .venv/bin/chat-chat tenants new"
         ]
     if made:
-        from gateway.routes.auth import KEY_FILE
-
         lines.append(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {made}")
     click.echo("\n".join(lines))
 

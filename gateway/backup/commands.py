@@ -14,6 +14,7 @@ import orjson
 from config.settings import Settings
 from config.tenants import Tenants
 from gateway import longterm_commands
+from gateway.admin_key import KEY_FILE
 from gateway.app import any_worker
 from gateway.assembly import inbox_client, memory_of
 from gateway.backup import files
@@ -28,7 +29,6 @@ from gateway.longterm_commands import Stores, copy_stores, drop_notes
 from gateway.messages import InboundMessage
 from gateway.processes import use_redis
 from gateway.restored import Restored
-from gateway.routes.auth import KEY_FILE
 from memory.canonical import all_ids
 from memory.long_term.document import empty
 from memory.memory_manager import MemoryManager

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 from fastapi import HTTPException, Request
 
@@ -18,7 +15,6 @@ from gateway.key_ring import KeyRing, MadeKey
 from gateway.routes.known import check_known
 from memory.errors import LongTermUnavailable
 
-KEY_FILE = "admin_api_key"
 ADMIN = "admin"  # the admin key's name
 ADMIN_OPENS = "*"  # every tenant; no tenant's id
 _READS = ("GET", "HEAD", "OPTIONS")
@@ -28,22 +24,6 @@ _ADMINS = {
     ("DELETE", "/api/v1/memory"),
     ("POST", "/api/v1/memory-users/batch-delete"),
 }
-
-
-def admin_key(configured: str | None, data_dir: Path) -> tuple[str, bool]:
-    """The admin key and whether it was made just now; then it is kept in `DATA_DIR/admin_api_key`, mode 0600."""
-    if configured:
-        return configured, False
-    path = data_dir / KEY_FILE
-    data_dir.mkdir(parents=True, exist_ok=True)
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text("ascii").strip(), False
-    key = secrets.token_urlsafe(32)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(key + "\n")
-    return key, True
 
 
 class Keys:

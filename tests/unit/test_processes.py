@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from gateway.processes import _beside, _ended, _loading, _stop_on_signals
+from gateway import processes
+from gateway.processes import _beside, _ended, _loading, _stop_on_signals, run_all
+from tests.acceptance.processes import ROOT
 
 
 async def test_what_stops_beside_the_server_is_told_at_once_and_takes_nothing_along(
@@ -53,3 +60,34 @@ def test_what_was_told_to_end_while_it_loaded_has_ended_well() -> None:
         return 1
 
     assert _ended(loads()) == 0
+
+
+def test_no_worker_begins_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would tell the same beside it, sooner or later."""
+    begun: list[str] = []
+
+    async def keep(url: str, stop: asyncio.Event) -> None:
+        begun.append(url)
+
+    monkeypatch.setattr(processes, "_keep_worker", keep)
+    for name, value in {"REDIS_URL": "unix:///nowhere/redis.sock", "DATA_DIR": __file__, "ADMIN_API_KEY": ""}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(FileExistsError, match=__file__):
+        run_all("127.0.0.1", 0, 1)
+    assert begun == []
+
+
+def test_interrupted_while_the_command_itself_loads_it_ends_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import pathlib, time\npathlib.Path('loading').touch()\ntime.sleep(60)\n")
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "gateway", "run"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (tmp_path / "loading").exists() and begun.poll() is None:
+        time.sleep(0.01)
+    begun.send_signal(signal.SIGINT)
+    assert begun.communicate(timeout=60)[1] == ""
+    assert begun.returncode == -signal.SIGINT

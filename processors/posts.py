@@ -297,7 +297,7 @@ class _Line(asyncio.Protocol):
         if self._unpacks is None:
             self._unpacks = zlib.decompressobj(wbits=47)  # gzip or zlib, as it begins
         try:
-            return self._unpacks.decompress(body)
+            return bytes(self._unpacks.decompress(body))
         except zlib.error:
             self._unread("the answer can't be unpacked")
             return b""

@@ -227,16 +227,20 @@ async def test_an_answer_that_was_packed_unasked_is_unpacked(answer: bytes) -> N
 @on_both_loops
 async def test_what_can_not_be_unpacked_is_no_answer(answer: bytes) -> None:
     async with place(says(answer)) as there, posting(there.port) as post, aiohttp.ClientSession() as session:
-        with pytest.raises(aiohttp.ClientPayloadError, match="packed|whole"):
+        with pytest.raises(aiohttp.ClientPayloadError, match=r"packed|whole"):
             await post()
         url = f"http://127.0.0.1:{there.port}/"
-        with pytest.raises(aiohttp.ClientPayloadError, match="packed|whole"):
+
+        async def streamed() -> None:
             growing = await Posts(session, url).stream(head_of(url, {}), b"{}", PATIENCE)
             try:
                 while await growing.more():
                     pass
             finally:
                 growing.close()
+
+        with pytest.raises(aiohttp.ClientPayloadError, match=r"packed|whole"):
+            await streamed()
         assert there.connections == 2
 
 

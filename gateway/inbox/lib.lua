@@ -50,7 +50,9 @@ local function place(P, conv, at, now, fresh)
       wake(P)
     end
   elseif fresh or not redis.call('ZSCORE', P .. ':ready:' .. tenant_of(conv), conv) then
-    if redis.call('ZADD', P .. ':due', at, conv) == 1 then wake(P) end
+    -- Sooner than who sleeps knows of: they look again.
+    if redis.call('ZADD', P .. ':due', 'LT', 'CH', at, conv) == 1 then wake(P)
+    elseif not fresh then redis.call('ZADD', P .. ':due', at, conv) end
   end
 end
 

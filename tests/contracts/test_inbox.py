@@ -385,6 +385,22 @@ async def test_what_waits_for_its_time_is_given_then_to_who_waits(make_inbox: Ma
     assert 0.29 <= loop.time() - began < 1.5  # an unasked look comes later
 
 
+async def test_what_is_due_earlier_than_was_known_is_given_then_to_who_waits(make_inbox: MakeInbox) -> None:
+    inbox, sender, loop = await make_inbox(), await make_inbox("2"), asyncio.get_running_loop()
+    await inbox.put([(message("1"), AT_ONCE)])
+    assert await inbox.park(await claim_one(inbox), b"answer", 3600)
+    assert (await inbox.claim(5)).claims == ()  # from here on it knows when that is
+    waiting = asyncio.create_task(inbox.claim(5, 60.0))
+    await asyncio.sleep(0.05)
+    began = loop.time()
+    await sender.put([(message("2"), Policy(debounce=300, debounce_max=3000))])
+    async with asyncio.timeout(60):
+        claims = (await waiting).claims
+        while not claims:
+            claims = (await inbox.claim(5, 60.0)).claims
+    assert 0.29 <= loop.time() - began < 1.5
+
+
 async def test_who_is_to_stop_does_not_wait(make_inbox: MakeInbox) -> None:
     inbox, loop = await make_inbox(), asyncio.get_running_loop()
     stop = loop.create_future()

@@ -15,7 +15,7 @@ if ARGV[7] == '1' then -- a repeat: what the lost answer held
   for _, conv in ipairs(redis.call('ZRANGE', P .. ':lease', 0, -1)) do
     local h, n, a, x, o, r, k = unpack(redis.call('HMGET', hash(conv), 'h', 'n', 'a', 'x', 'o', 'r', 'k'))
     if h and string.sub(h, -#request) == request then
-      give(conv, h, tonumber(a), tonumber(x) or 5, o, r, k, 0, redis.call('LRANGE', queue(conv), 0, n - 1), tonumber(n))
+      give(conv, h, tonumber(a), tonumber(x) or TRIES, o, r, k, 0, redis.call('LRANGE', queue(conv), 0, n - 1), tonumber(n))
     end
   end
 end
@@ -52,12 +52,12 @@ while more and #claims < want do
     end
     if conv then
       local c, q = hash(conv), queue(conv)
-      local n, a, x, o, r, k = unpack(redis.call('HMGET', c, 'n', 'a', 'x', 'o', 'r', 'k'))
+      local n, a, x, o, r, k, f = unpack(redis.call('HMGET', c, 'n', 'a', 'x', 'o', 'r', 'k', 'f'))
       local entries = redis.call('LRANGE', q, 0, (n or longest) - 1)
       if #entries == 0 then
         redis.call('DEL', c)
       else
-        a, x = (tonumber(a) or 0) + 1, tonumber(x) or 5
+        a, x = (tonumber(a) or 0) + 1, tonumber(x) or TRIES
         if n then
           n = tonumber(n)
         else
@@ -75,7 +75,7 @@ while more and #claims < want do
           settle(P, conv, n, length, now)
         else
           local token = now .. ':' .. worker .. ':' .. request
-          redis.call('HSET', c, 'a', a, 'n', n, 'h', token)
+          redis.call('HSET', c, 'a', a, 'n', n, 'h', token, 'f', f or since)
           redis.call('ZADD', P .. ':lease', now + lease, conv)
           give(conv, token, a, x, o, r, k, math.max(0, math.floor(now - tonumber(since))), entries, n)
         end

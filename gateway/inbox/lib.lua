@@ -8,6 +8,9 @@
 -- Hash: h holder's token, n messages in the frozen batch, a tries, o outbox, f first arrival of what is pending,
 --   l last arrival, d debounce (none: 0), m longest debounce (on a cluster), x tries allowed, p pause after a failed try until then,
 --   r why it failed, w it waits for the customer: what arrives ends the pause, k what an earlier batch left to deliver.
+--   What is ready from its arrival on has none before it is claimed, unless it may be tried more or less often than TRIES.
+
+local TRIES = 5
 
 local function now_ms()
   local t = redis.call('TIME')

@@ -15,7 +15,7 @@ else
   redis.call('DEL', alias(to)) -- of a time when it was the other way round
 end
 local there = hash(to)
-if redis.call('EXISTS', there) == 0 then redis.call('HSET', there, 'f', now, 'l', now, 'd', 0, 'm', 0, 'x', x or 5) end
+if redis.call('EXISTS', there) == 0 then redis.call('HSET', there, 'f', now, 'l', now, 'd', 0, 'm', 0, 'x', x or TRIES) end
 for _, entry in ipairs(entries) do redis.call('RPUSH', queue(to), entry) end
 come(P, to, now, now, false, unpack(redis.call('HMGET', there, 'p', 'h', 'w')))
 settle(P, conv, count, length, now)

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from redis.asyncio import Redis
@@ -42,6 +44,7 @@ from memory.short_term import lua
 log = logging.getLogger(__name__)
 
 INDEX = "cc:i:{0}"
+_policy = itemgetter(1)
 SCRIPTS = (
     *("put", "claim", "beat", "intent", "behind", "finish", "fail", "pass", "hold", "depth", "pending", "move"),
     *("forget", "revive"),
@@ -99,9 +102,11 @@ class RedisInbox:
         return {name: source(name) for name in SCRIPTS}
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
-        arguments: list[Any] = [INDEX, SEEN_FOR, ALIAS_FOR]
-        for message, policy in messages:
-            arguments += [name_of(message), *arriving(message, policy)]
+        arguments: list[Any] = [INDEX, SEEN_FOR, ALIAS_FOR, len(messages)]
+        for message, _ in messages:
+            arguments += (name_of(message), event_of(message), entry_of(message))
+        for policy, alike in groupby(map(_policy, messages)):
+            arguments += (len(list(alike)), policy.debounce, policy.debounce_max, policy.max_attempts)
         # A repeat after a lost answer finds its events seen, and answers "seen before": kept all the same.
         return [bool(kept) for kept in await self._keep("put", INDEX, arguments)]
 
@@ -266,10 +271,9 @@ async def _once_more(call: Callable[..., Awaitable[Any]], *given: Any) -> Any:
         return await call(*given)
 
 
-def arriving(message: InboundMessage, policy: Policy) -> list[Any]:
-    """What `put` is told of a message, its conversation apart."""
-    entry = message.lane.replace("\n", " ").encode("utf-8", "replace") + b"\n" + encode(message)
-    return [event_of(message), policy.debounce, policy.debounce_max, policy.max_attempts, entry]
+def entry_of(message: InboundMessage) -> bytes:
+    """How it stands in its conversation's queue."""
+    return message.lane.replace("\n", " ").encode("utf-8", "replace") + b"\n" + encode(message)
 
 
 def spread(limits: Sequence[Limit]) -> list[Any]:

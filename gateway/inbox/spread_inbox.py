@@ -44,8 +44,8 @@ from gateway.inbox.base import (
 from gateway.inbox.redis import (
     INDEX,
     RedisInbox,
-    arriving,
     dead_key,
+    entry_of,
     mapped,
     source,
     spread,
@@ -109,7 +109,7 @@ class SpreadInbox(RedisInbox):
         marks: list[Mark] = []
 
         async def put(name: str, places: list[int]) -> None:
-            some = [(event_of(messages[at][0]), arriving(*messages[at])[1:]) for at in places]
+            some = [(event_of(messages[at][0]), _arriving(*messages[at])) for at in places]
             for at, one in zip(places, await self._put_into(name, some, marks), strict=True):
                 kept[at] = one
 
@@ -423,6 +423,11 @@ class SpreadInbox(RedisInbox):
 
 def _hash(name: str) -> str:
     return f"cc:c:{{{name}}}"
+
+
+def _arriving(message: InboundMessage, policy: Policy) -> list[Any]:
+    """What `put` is told of a message, its event apart."""
+    return [policy.debounce, policy.debounce_max, policy.max_attempts, entry_of(message)]
 
 
 def _shard_of(claim: Claim) -> int:

@@ -111,20 +111,23 @@ class InboxMachine(RuleBasedStateMachine):
                 st.sampled_from(["line:U1", "line:U2"]),
                 st.booleans(),
                 st.sampled_from([0, 800]),
+                st.sampled_from([2, Policy().max_attempts]),
                 st.booleans(),
             ),
             min_size=1,
             max_size=4,
         )
     )
-    def arrive(self, some: list[tuple[str, str, bool, int, bool]]) -> None:
+    def arrive(self, some: list[tuple[str, str, bool, int, int, bool]]) -> None:
         """In one put, some of them twice. In which order a cluster's steps mark several is left to chance."""
         together = some[:1] if self.inbox is ClockedSpread else some
         put = [one for row in together for one in [self._message(*row[:-1])] * (1 + row[-1])]
         real, model = self.both(0, "put", put)
         assert real == model == [n == 0 or one is not put[n - 1] for n, one in enumerate(put)]
 
-    def _message(self, tenant: str, user: str, command: bool, debounce: int) -> tuple[InboundMessage, Policy]:
+    def _message(
+        self, tenant: str, user: str, command: bool, debounce: int, tries: int
+    ) -> tuple[InboundMessage, Policy]:
         self.number += 1
         message = InboundMessage(
             tenant=tenant,
@@ -137,7 +140,7 @@ class InboxMachine(RuleBasedStateMachine):
         )
         self.accepted.setdefault(name_of(message), []).append(event_of(message))
         self.sent.append(message)
-        return message, Policy(debounce=debounce, debounce_max=3000 if debounce else 0, max_attempts=2)
+        return message, Policy(debounce=debounce, debounce_max=3000 if debounce else 0, max_attempts=tries)
 
     @rule(which=st.integers(0, 30))
     def is_delivered_again(self, which: int) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import cast
 
 import httptools
 
 Answer = Callable[[bytes, bytes], tuple[float, bytes]]  # path, body → seconds to wait, body of the answer
+
+
+def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n{head}\r\n".encode() + body
 
 
 class _Waiting(asyncio.Protocol):
@@ -56,11 +62,9 @@ class Client:
             connection = self._idle.pop()
         else:
             _, connection = await loop.create_connection(lambda: _Waiting(self._idle), "127.0.0.1", self._port)
-        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        request = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n{head}\r\n"
         connection.answer = loop.create_future()
         assert connection.transport is not None
-        connection.transport.write(request.encode() + body)
+        connection.transport.write(request(path, body, headers))
         return await connection.answer
 
     def close(self) -> None:
@@ -68,6 +72,54 @@ class Client:
             if connection.transport is not None:
                 connection.transport.close()
         self._idle.clear()
+
+
+class _Flooding(asyncio.Protocol):
+    """A kept connection that sends the next request when the last one is answered."""
+
+    def __init__(self, requests: Iterator[bytes], statuses: list[int], done: asyncio.Future[None]) -> None:
+        self._requests = requests
+        self._statuses = statuses
+        self._done = done
+        self._came = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def begin(self) -> None:
+        if (one := next(self._requests, None)) is not None:
+            self._transport.write(one)
+            return
+        self._transport.close()
+        if not self._done.done():
+            self._done.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        self._came += data
+        head, end, body = self._came.partition(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+        if not end or len(body) < int(length):
+            return
+        self._statuses.append(int(head[9:12]))
+        self._came = b""
+        self.begin()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_exception(ConnectionError("the connection was closed"))
+
+
+async def flood(port: int, requests: Sequence[bytes], at_once: int) -> list[int]:
+    """The statuses of all `requests`, `at_once` of them in flight. Raises OSError."""
+    loop, left, statuses = asyncio.get_running_loop(), iter(requests), list[int]()
+    dones = [loop.create_future() for _ in range(at_once)]
+    lanes = [
+        (await loop.create_connection(partial(_Flooding, left, statuses, done), "127.0.0.1", port))[1] for done in dones
+    ]
+    for lane in lanes:
+        lane.begin()
+    await asyncio.gather(*dones)
+    return statuses
 
 
 class _Serving(asyncio.Protocol):

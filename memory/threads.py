@@ -11,8 +11,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
-from functools import partial
-from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -21,22 +19,25 @@ T = TypeVar("T")
 _PATIENCE = 10.0  # seconds
 MOST = 6  # threads of a process: so many may wait for the disk at once
 
-
-_Job = tuple[Callable[[], Any], Context, "asyncio.Future[Any]"]
-_Batch = list[_Job]
+_Job = tuple["asyncio.Future[Any]", Context, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+_Batch = tuple[asyncio.AbstractEventLoop, list[_Job]]
 _Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
 
 class Threads:
-    """Threads that wait for work, started as they are needed; at the process's end what they have in hand is done."""
+    """Threads that wait for work, started as they are needed; at the process's end what they have in hand is done.
+
+    Each waits at a lock of its own, and who waited last is woken: it alone, where several at one queue wake each other,
+    and the one whose memory is still at hand."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._queue: SimpleQueue[tuple[asyncio.AbstractEventLoop, _Batch] | None] = SimpleQueue()
-        self._waiting: dict[asyncio.AbstractEventLoop, _Batch] = {}  # of each loop, by that loop alone
-        self._threads: list[threading.Thread] = []
-        self._idle: deque[None] = deque()  # one for each that waits; its steps need no lock
-        self._starting = threading.Lock()
+        self._asked: dict[asyncio.AbstractEventLoop, list[_Job]] = {}  # of each loop, by that loop alone
+        self._lock = threading.Lock()  # of what follows; held for moments
+        self._threads: list[_Thread] = []
+        self._idle: list[_Thread] = []
+        self._behind: deque[_Batch] = deque()  # what came while nobody was idle and no more could be started
+        self._closing = False
         atexit.register(self.close)
 
     def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
@@ -44,47 +45,78 @@ class Threads:
         asked for in the same moment may stand behind it."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        job = partial(work, *args, **kwargs), copy_context(), done
-        if (batch := self._waiting.get(loop)) is not None:
+        job = done, copy_context(), work, args, kwargs
+        if (batch := self._asked.get(loop)) is not None:
             batch.append(job)
         else:
-            self._waiting[loop] = [job]
+            self._asked[loop] = [job]
             loop.call_soon(self._send, loop)
         return done
 
     def close(self) -> None:
         """Waits for what was asked for; not for ever, as a disk may hang."""
-        for _ in self._threads:
-            self._queue.put(None)
-        for thread in self._threads:
+        with self._lock:
+            self._closing = True
+            while self._idle:
+                self._idle.pop().woken.release()
+            threads = self._threads
+            self._threads = []
+        for thread in threads:
             thread.join(_PATIENCE)
-        self._threads.clear()
 
     def _send(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._queue.put((loop, self._waiting.pop(loop)))
-        if self._idle:
-            self._idle.pop()
-        elif len(self._threads) < self._most:
-            with self._starting:
-                thread = threading.Thread(target=self._work, name=f"files-{len(self._threads)}", daemon=True)
+        batch = loop, self._asked.pop(loop)
+        with self._lock:
+            if self._idle:
+                thread = self._idle.pop()
+                thread.given = batch
+                thread.woken.release()
+            elif len(self._threads) < self._most:
+                thread = _Thread(self, batch, f"files-{len(self._threads)}")
                 self._threads.append(thread)
                 thread.start()
+            else:
+                self._behind.append(batch)
 
-    def _work(self) -> None:
-        while (taken := self._queue.get()) is not None:
-            loop, batch = taken
-            outcomes = [_outcome(job) for job in batch]
-            taken = batch = None  # type: ignore[assignment]  # nothing is held while there is nothing to do
+    def next_of(self, thread: _Thread) -> _Batch | None:
+        """What stands behind; None: nothing does, and the thread is idle from now on."""
+        with self._lock:
+            if self._behind:
+                return self._behind.popleft()
+            if self._closing:
+                thread.woken.release()
+            else:
+                self._idle.append(thread)
+            return None
+
+
+class _Thread(threading.Thread):
+    def __init__(self, threads: Threads, given: _Batch, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self.given: _Batch | None = given
+        self.woken = threading.Lock()
+        self.woken.acquire()
+        self._threads = threads
+
+    def run(self) -> None:
+        given = self.given
+        while given is not None:
+            self.given = None
+            loop, jobs = given
+            outcomes = [_outcome(job) for job in jobs]
+            given = self._threads.next_of(self)
             with suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(_settle, outcomes)
-            del outcomes, loop
-            self._idle.append(None)
+            del outcomes, loop, jobs  # nothing is held while there is nothing to do
+            if given is None:
+                self.woken.acquire()
+                given = self.given
 
 
 def _outcome(job: _Job) -> _Outcome:
-    work, context, done = job
+    done, context, work, args, kwargs = job
     try:
-        return done, context.run(work), None
+        return done, context.run(work, *args, **kwargs), None
     except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
         return done, None, error
 
@@ -109,6 +141,7 @@ def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asy
 
 def _after_fork() -> None:
     global _threads
+    atexit.unregister(_threads.close)  # its threads stayed behind
     _threads = Threads()
 
 

@@ -40,6 +40,34 @@ async def test_one_that_waits_for_another_is_not_waited_for_by_the_rest() -> Non
     threads.close()
 
 
+async def test_who_worked_last_is_woken_and_what_finds_nobody_idle_is_done_all_the_same() -> None:
+    threads, both = Threads(2), threading.Barrier(3, timeout=90)
+
+    def meets() -> int:
+        both.wait()
+        return threading.get_ident()
+
+    first = threads.run(meets)
+    await asyncio.sleep(0)
+    second = threads.run(meets)
+    await asyncio.sleep(0)
+    behind = threads.run(threading.get_ident)  # both are at work by now
+    await asyncio.to_thread(both.wait)
+    known = {await first, await second}
+    assert len(known) == 2
+    assert await behind in known
+    last = await threads.run(threading.get_ident)
+    assert {await threads.run(threading.get_ident) for _ in range(20)} == {last}
+    threads.close()
+
+
+async def test_work_that_came_after_the_end_is_done() -> None:
+    threads = Threads(2)
+    assert await threads.run(int, "7") == 7
+    threads.close()
+    assert await threads.run(int, "8") == 8
+
+
 async def test_work_whose_caller_was_cancelled_is_done_all_the_same() -> None:
     threads, done = Threads(1), threading.Event()
     asked = threads.run(done.set)

@@ -13,6 +13,7 @@ import orjson
 
 from memory import facts
 from memory.long_term import document
+from memory.long_term import events as told_events
 from memory.long_term.document import Document
 from memory.models import Changes, LongTermMemory
 from memory.retention import Retention
@@ -84,7 +85,7 @@ def decided(
         memory = document.extend(memory, [line], now, rules)
         if addition.summary is not None:
             line["history_summary"] = without_surrogates(addition.summary(memory))
-            memory = memory.model_copy(update={"history_summary": line["history_summary"]})
+            memory = told_events.copied(memory, {"history_summary": line["history_summary"]})
         lines.append(line)
     return lines, memory
 

@@ -236,7 +236,7 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
     if told is not None:
         return events.with_events(memory, keep(told, _when, now, rules), update)
     update["events"] = _extended(memory.events, lines, now, rules)
-    return memory.model_copy(update=update)
+    return events.copied(memory, update)
 
 
 def _longer(known: Sequence[Event], raw: Sequence[Any]) -> Sequence[Event] | None:
@@ -330,7 +330,7 @@ def copy(memory: LongTermMemory) -> LongTermMemory:
     rest = {name: thawed(value) for name, value in (memory.__pydantic_extra__ or {}).items()}
     names = RECORDS if events.told(memory) is not None else ("events", *RECORDS)
     lists = {name: list(getattr(memory, name)) for name in names}
-    return memory.model_copy(update={**lists, "attributes": thawed(memory.attributes), **rest})
+    return events.copied(memory, {**lists, "attributes": thawed(memory.attributes)}, rest)
 
 
 def salvage(raw: bytes, tenant: str, user: str) -> Document:

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import MAXYEAR, UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from zlib import crc32
 
 import msgspec
 import orjson
-from pydantic import PrivateAttr
+from pydantic import BaseModel, PrivateAttr
 
 from memory.long_term.frozen import frozen
 from memory.models import LongTermMemory
 from processors.models import EventType, MemoryEvent, iso
+
+M = TypeVar("M", bound=BaseModel)
 
 _FIELDS = frozenset(("event_type", "payload", "importance_score", "timestamp", "event_id"))
 
@@ -89,6 +91,9 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return str(_said.decode(self.payload).original_message)
 
 
+_set = object.__setattr__
+
+
 class _Said(msgspec.Struct):
     original_message: Any = ""
 
@@ -160,7 +165,7 @@ def with_events(
 ) -> LongTermMemory:
     """The memory with these in the place of its own; `update`: other fields as well."""
     if _unread(memory):
-        out = memory.model_copy(update=update)
+        out = copied(memory, update or {})
         _own(out)["_told"] = told
         return out
     fields = {**memory.__dict__, **(update or {}), "events": []}
@@ -168,6 +173,17 @@ def with_events(
     object.__setattr__(out, "__pydantic_extra__", memory.__pydantic_extra__)
     del out.__dict__["events"]
     out._told = told
+    return out
+
+
+def copied(memory: M, fields: Mapping[str, Any], strange: Mapping[str, Any] | None = None) -> M:
+    """`model_copy` with these fields, and with `strange` among those that are not ours, for less."""
+    out = memory.__class__.__new__(memory.__class__)
+    private = memory.__pydantic_private__
+    _set(out, "__dict__", {**memory.__dict__, **fields})
+    _set(out, "__pydantic_fields_set__", {*memory.__pydantic_fields_set__, *fields, *(strange or ())})
+    _set(out, "__pydantic_extra__", {**(memory.__pydantic_extra__ or {}), **(strange or {})})
+    _set(out, "__pydantic_private__", None if private is None else dict(private))
     return out
 
 

@@ -63,14 +63,20 @@ class Files:
 
     def at_hand(self, tenant: str, user: str) -> tuple[LongTermMemory | None] | None:
         """What `load` gives, where a look at the files' names and times is enough to tell; None: it has to read."""
+        place, entry = self._place(tenant, user), self._cache.get((tenant, user))
         try:
-            mark = self._place(tenant, user).mark()
+            if entry is not None and place.still(entry.mark):
+                return (document.copy(entry.memory),)
+            return (None,) if place.mark().nothing else None
         except OSError:
             return None
-        if mark.nothing:
+
+    def shared_at_hand(self, tenant: str) -> tuple[LongTermMemory | None] | None:
+        """`at_hand` of what belongs to the tenant, of which there is mostly nothing: asked without an error for each
+        name, behind a person's `at_hand`, which tells whether the folder can be read."""
+        if self._cache.get((tenant, "")) is None and self._place(tenant, "").empty():
             return (None,)
-        entry = self._cache.get((tenant, user))
-        return (document.copy(entry.memory),) if entry is not None and entry.mark == mark else None
+        return self.at_hand(tenant, "")
 
     def load(self, tenant: str, user: str) -> LongTermMemory | None:
         place = self._place(tenant, user)
@@ -274,6 +280,9 @@ class Files:
         return self._known(place, tenant, user).memory
 
     def _known(self, place: Place, tenant: str, user: str) -> Entry:
+        entry = self._cache.get((tenant, user))
+        if entry is not None and place.still(entry.mark):
+            return entry
         mark = place.mark()
         if mark.nothing:
             return self._entry(mark, document.empty(tenant, user), 0, tenant, user)

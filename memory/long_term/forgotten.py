@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,10 +38,15 @@ class Marks:
         """When this person was forgotten last; None: not within a day."""
         folder = f"{self._plain_base}/{keys.check_tenant(tenant)}/{FOLDER}"
         try:
-            changed = os.stat(folder).st_mtime_ns  # nearly always there is no such folder, or nothing new in it
-            name = _name(user)
-            if not self._may_hold(folder, changed, name):
+            changed = os.stat(folder).st_mtime_ns
+        except (FileNotFoundError, NotADirectoryError):
+            with suppress(OSError):  # made for the looks to come: one that finds nothing takes several times as long
+                os.mkdir(folder)
+            return None
+        try:
+            if not self._may_hold(folder, changed, user):
                 return None
+            name = _name(user)
             with open(f"{folder}/{name}", encoding="ascii") as file:
                 return datetime.fromtimestamp(float(file.read()), UTC)
         except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -57,9 +63,9 @@ class Marks:
         except OSError:
             return False
         known = self._names.get(folder)
-        return known is not None and known[0] == changed and _name(user) not in known[1]
+        return known is not None and known[0] == changed and not (known[1] and _name(user) in known[1])
 
-    def _may_hold(self, folder: str, changed: int, name: str) -> bool:
+    def _may_hold(self, folder: str, changed: int, user: str) -> bool:
         """By the names in a folder that has been as it is for a while; of a younger one nobody knows: what comes within
         one tick of the file system's clock leaves its time as it is."""
         known = self._names.get(folder)
@@ -68,7 +74,7 @@ class Marks:
                 return True
             # Its time stands for what is listed after it was read, or for less than that.
             known = self._names[folder] = changed, frozenset(os.listdir(folder))
-        return name in known[1]
+        return bool(known[1]) and _name(user) in known[1]
 
     def tidy(self, tenant: str, now: datetime) -> None:
         """Removes marks of more than a day ago."""

@@ -76,8 +76,7 @@ class JsonFiles:
 
     async def load_with_shared(self, tenant: str, user: str) -> tuple[LongTermMemory | None, LongTermMemory | None]:
         self._check(tenant, user)
-        own, shared = self._files.at_hand(tenant, user), self._files.at_hand(tenant, _THE_TENANT)
-        if own is not None and shared is not None:
+        if (own := self._files.at_hand(tenant, user)) and (shared := self._files.shared_at_hand(tenant)):
             return own[0], shared[0]
         return await in_thread(lambda: (self.read(tenant, user), self.read(tenant, _THE_TENANT)))
 

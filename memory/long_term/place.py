@@ -77,6 +77,23 @@ class Place:
         """The person's lock, beside other readers."""
         return file_locks.shared(self._folder, self.name)
 
+    def still(self, mark: Mark) -> bool:
+        """Whether the files that `mark` is of are as they were. Where the file is, no other kind of it can be newer:
+        see `write`."""
+        if mark.file is None:
+            return self.mark() == mark
+        stat, journal = _stat(mark.file), _stat(self.journal)
+        return (
+            stat is not None
+            and (stat.st_ino, stat.st_mtime_ns, stat.st_size) == mark.of_file
+            and ((journal.st_ino, journal.st_size) if journal else None) == mark.of_journal
+        )
+
+    def empty(self) -> bool:
+        """`mark().nothing`, for less where that is so; a disk that can't tell counts as one that has nothing."""
+        there = os.F_OK
+        return not (os.access(self.journal, there) or any(os.access(self._file + one, there) for one in _ENDINGS))
+
     def mark(self) -> Mark:
         newest: tuple[int, str, FileMark] | None = None
         for ending in _ENDINGS:
@@ -104,9 +121,19 @@ class Place:
         return unpacked(Path(path), self.safe)
 
     def write(self, contents: bytes, kind: Compression, *, first: bool = False) -> None:
-        """Replaces the file in one step, on disk when it returns. Other kinds of it go afterwards; `first`: there is
-        none of any kind."""
-        target = self._file + ENDINGS[kind]
+        """Replaces the file in one step, on disk when it returns. A file of another kind says the same before it goes,
+        so that whoever knows that one misses nothing at any moment; `first`: there is none of any kind."""
+        others = (
+            [] if first else [one for one in ENDINGS if one != kind and os.access(self._file + ENDINGS[one], os.F_OK)]
+        )
+        for other in others:
+            self._replace(contents, other)
+        self._replace(contents, kind)
+        sync_folder(self._folder)
+        for other in others:
+            _unlink(self._file + ENDINGS[other])
+
+    def _replace(self, contents: bytes, kind: Compression) -> None:
         if kind == "gzip":
             contents = gzip.compress(contents, compresslevel=6, mtime=0)
         elif kind == "zstd":
@@ -119,14 +146,10 @@ class Place:
                 file.write(contents)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, target)
+            os.replace(beside, self._file + ENDINGS[kind])
         except OSError:
             _unlink(beside)
             raise
-        sync_folder(self._folder)
-        for ending in () if first else _ENDINGS:
-            if self._file + ending != target:
-                _unlink(self._file + ending)
 
     def drop_journal(self) -> None:
         _unlink(self.journal)

@@ -26,6 +26,7 @@ from memory.errors import LongTermUnavailable
 from memory.keys import InvalidId
 from memory.long_term import journal
 from memory.long_term.json_files import JsonFiles
+from memory.long_term.place import Place
 from memory.models import Changes
 from memory.person import new as new_person
 from memory.retention import Retention
@@ -233,6 +234,43 @@ class TestFiles:
             assert [path.name for path in (base / TENANT).glob("line*")] == [f"line:U1.json{ending}"]
             assert [user async for user in store.users(TENANT)] == [USER]
             await store.forget(TENANT, USER)
+
+    async def test_who_holds_the_file_of_one_kind_sees_what_another_process_writes_as_another_kind(
+        self, base: Path
+    ) -> None:
+        one, other = store_on(base), store_on(base, compression="gzip")
+        await one.change(TENANT, USER, lambda _: Changes(history_summary="before"))
+        assert await one.load(TENANT, USER) is not None
+        await other.rewrite(TENANT, USER, lambda known: known.model_copy(update={"history_summary": "after"}))
+        assert (known := await one.load(TENANT, USER)) is not None
+        assert known.history_summary == "after"
+
+    @pytest.mark.parametrize("step", [1, 2, 3])
+    def test_a_crash_while_the_kind_changes_leaves_no_older_file_beside_the_new_one(
+        self, base: Path, monkeypatch: pytest.MonkeyPatch, step: int
+    ) -> None:
+        class Killed(BaseException):
+            pass
+
+        (base / TENANT).mkdir(parents=True)
+        place, steps = Place(base, TENANT, USER), itertools.count(1)
+        place.write(b"old", "none", first=True)
+
+        def dying(call: Callable[..., None]) -> Callable[..., None]:
+            def call_or_die(*given: Any) -> None:
+                if next(steps) == step:
+                    raise Killed
+                call(*given)
+
+            return call_or_die
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "replace", dying(os.replace))
+            patched.setattr(os, "unlink", dying(os.unlink))
+            with pytest.raises(Killed):
+                place.write(b"new", "gzip")
+        held = [place.read(str(one))[0] for one in place.all_files() if one.suffix != ".tmp"]
+        assert held == [b"old"] if step == 1 else set(held) == {b"new"}
 
 
 class TestBroken:

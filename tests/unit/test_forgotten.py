@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from memory import MemoryConfig, MemoryManager
 from memory.keys import ConversationRef
-from memory.long_term.forgotten import Marks
+from memory.long_term.forgotten import FOLDER, Marks
 from memory.models import Message
 from processors.extraction import Found, Reading
 from processors.models import EventType, Language, MemoryEvent
@@ -124,3 +125,22 @@ def test_a_mark_holds_at_once_for_who_has_looked_before_also_in_a_folder_that_wa
         assert here.at(SHOP, f"line:U{number}") == START + timedelta(days=1)
     here.tidy(SHOP, START + timedelta(days=3))
     assert here.at(SHOP, "line:U0") is None
+
+
+def test_a_mark_that_another_process_sets_is_seen_by_who_looked_before(tmp_path: Path) -> None:
+    here, there = Marks(tmp_path), Marks(tmp_path)
+    (tmp_path / SHOP).mkdir()
+    assert here.at(SHOP, ANN) is None
+    an_hour_ago = time.time() - 3600
+    os.utime(tmp_path / SHOP / FOLDER, (an_hour_ago, an_hour_ago))  # as of a folder that was made at a first look
+    assert here.at(SHOP, ANN) is None
+    assert here.surely_not(SHOP, ANN)
+    there.set(SHOP, ANN, START)
+    assert not here.surely_not(SHOP, ANN)
+    assert here.at(SHOP, ANN) == START
+
+
+def test_where_nothing_can_be_made_a_look_tells_the_same(tmp_path: Path) -> None:
+    assert Marks(tmp_path).at(SHOP, ANN) is None  # the shop has no folder yet
+    assert Marks(tmp_path).surely_not(SHOP, ANN)
+    assert list(tmp_path.iterdir()) == []

@@ -436,3 +436,21 @@ class TestSealed:
     async def _found(self, base: Path, vault: Vault, known: list[Event]) -> list[Hit]:
         finder = Finder(base / "index", vault=vault)
         return await finder.find(TENANT, USER, [], "latte walnut", 10, many=known, now=NOW)
+
+
+@pytest.mark.parametrize("unread_events", [True, False])
+def test_a_copy_is_what_pydantic_makes_of_it(unread_events: bool) -> None:
+    known = view(empty(TENANT, USER) | {"newer": {"a": [1]}}, TENANT, USER)
+    if unread_events:
+        known = events.with_events(known, unread([event(1), event(2)]))
+    fields = {"history_summary": "x", "facts": []}
+    out, theirs = events.copied(known, fields), known.model_copy(update=fields)
+    assert out == theirs
+    assert type(out) is type(theirs)
+    assert (out.__dict__, out.model_fields_set) == (theirs.__dict__, theirs.model_fields_set)
+    assert (out.__pydantic_extra__, out.__pydantic_private__) == (
+        theirs.__pydantic_extra__,
+        theirs.__pydantic_private__,
+    )
+    for one in (out.__dict__, out.model_fields_set, out.__pydantic_extra__):
+        assert all(one is not other for other in (known.__dict__, known.model_fields_set, known.__pydantic_extra__))

@@ -163,6 +163,11 @@ class SafeInbox:
             self._puts.note_contact()
         return kept
 
+    def _not_heard(self) -> None:
+        """A put that is under way finds out itself: what comes next of its conversation would be on disk before it."""
+        if not self._putting.busy:
+            self.away = True
+
     async def watch(self, stop: asyncio.Event) -> None:
         """Until `stop`: notices when the inbox is back, and brings home what the spool holds, this process's and that
         of others which have ended."""
@@ -171,8 +176,8 @@ class SafeInbox:
                 self.away = not await self._answers()
                 if not self.away:
                     log.info("the inbox is back")
-            elif time.monotonic() - self._contact_at > CONTACT_EVERY:
-                self.away = not await self._answers()
+            elif time.monotonic() - self._contact_at > CONTACT_EVERY and not await self._answers():
+                self._not_heard()
             if self.away:
                 behind: set[str] = set()  # conversations whose oldest message has been looked at
                 for entry in await asyncio.to_thread(self._spool.free, (".json",)):
@@ -234,7 +239,7 @@ class SafeInbox:
                 entries.pop(0)
         except (InboxUnavailable, MemoryFault) as error:
             log.warning("the spool waits: %s", error)
-            self.away = True
+            self._not_heard()
         finally:
             for entry in entries:
                 entry.release()

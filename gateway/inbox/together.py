@@ -38,6 +38,11 @@ class Together(Generic[T, R]):
         if self._going is None:
             self._going = asyncio.create_task(self._go_on())  # begins later: what comes in this turn of the loop joins
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody is still to be told."""
+        return self._going is not None
+
     async def _go_on(self) -> None:
         loop = asyncio.get_running_loop()
         try:

@@ -332,6 +332,33 @@ async def test_what_is_on_its_way_to_the_disk_is_not_overtaken(tmp_path: Path, b
     assert not safe._writing
 
 
+async def test_what_is_under_way_to_the_inbox_is_not_overtaken_when_that_is_found_to_be_away(tmp_path: Path) -> None:
+    class Hanging(Remote):
+        async def put(self, messages: object) -> list[bool]:
+            await goes_on.wait()
+            raise InboxUnavailable("no answer", ambiguous=True)
+
+        async def pending(self, most: int) -> list[str] | None:
+            self.looks += 1
+            raise InboxUnavailable("no answer")
+
+    goes_on, stop, remote, spool = asyncio.Event(), asyncio.Event(), Hanging(), Spool(tmp_path)
+    safe = SafeInbox(remote, spool, nothing, nothing)
+    first = asyncio.ensure_future(soon(safe, "1"))
+    watching = asyncio.create_task(safe.watch(stop))
+    async with asyncio.timeout(60):
+        while not remote.looks:
+            await asyncio.sleep(0.01)
+        second = asyncio.ensure_future(safe.put([(message("2"), Policy())]))
+        await asyncio.sleep(0.05)
+        stop.set()
+        goes_on.set()
+        assert [await first, await second] == [[True], [True]]
+        await watching
+    assert safe.away
+    assert texts(spool.free()) == ["1", "2"]
+
+
 async def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def take(entry: Entry) -> None:
         entry.release()

@@ -141,17 +141,25 @@ class Guarded:
     def __init__(self, watch: Watch, checked: Callable[[str], str | None]) -> None:
         self._watch = watch
         self._checked = checked
+        self._said: Callable[[], str] = str
+        self._may = ""  # of its first `_looked` characters
         self._looked = 0
         self.gone = watch.gone
 
-    def grew(self, text: str) -> None:
+    def grew(self, said: Callable[[], str]) -> None:
+        if said is not self._said:  # another answer
+            self._said, self._looked = said, 0
+        self._watch.grew(self._so_far)
+
+    def _so_far(self) -> str:
+        text = self._said()
         ready = text[: _whole(text)]
         grown = len(ready) - self._looked
         # Each word at first, then ever more at once: looking at all of it for each piece would cost its square.
-        if ready and 0 <= grown < len(ready) // 10:
-            return
-        self._looked = len(ready)
-        self._watch.grew((self._checked(ready) or "") if ready else "")
+        if not ready or not 0 <= grown < len(ready) // 10:
+            self._looked = len(ready)
+            self._may = (self._checked(ready) or "") if ready else ""
+        return self._may
 
     async def close(self) -> None:
         await self._watch.close()

@@ -4,6 +4,7 @@ sees. A model that leaves the line out has the message classified in a call of i
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from gateway.adapters.base import Watch
 from processors.models import EventType
@@ -65,8 +66,8 @@ class Unseen:
         self._watch = watch
         self.gone = watch.gone
 
-    def grew(self, text: str) -> None:
-        self._watch.grew(shown(text))
+    def grew(self, said: Callable[[], str]) -> None:
+        self._watch.grew(lambda: shown(said()))
 
     async def close(self) -> None:
         await self._watch.close()

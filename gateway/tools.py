@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import orjson
@@ -193,7 +194,7 @@ async def converse(
     with scratch.plan() as plan:
         for left in range(rounds - 1, -2, -1):
             if watch is not None and completion.text:
-                watch.grew("")  # that was no part of the answer
+                watch.grew(str)  # that was no part of the answer
             scratch.add(plan, await _step(toolbox, completion, actions))
             if left < 0:
                 break
@@ -256,9 +257,11 @@ async def _asked(model: ChatModel, request: ChatRequest, watch: Watch | None) ->
     if watch is None:
         return await model.complete(request)
     said: list[str] = []
-    if not watch.gone.is_set():
+    if (gone := watch.gone) is None:
+        return await _heard(model, request, watch, said)
+    if not gone.is_set():
         hearing = asyncio.create_task(_heard(model, request, watch, said))
-        leaving = asyncio.create_task(watch.gone.wait())
+        leaving = asyncio.create_task(gone.wait())
         try:
             await asyncio.wait({hearing, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if hearing.done():
@@ -271,19 +274,19 @@ async def _asked(model: ChatModel, request: ChatRequest, watch: Watch | None) ->
 
 
 async def _heard(model: ChatModel, request: ChatRequest, watch: Watch, said: list[str]) -> Completion:
-    whole: Completion | None = None
+    whole, so_far = None, partial("".join, said)
     try:
         async for piece in model.stream(request):
             if isinstance(piece, Completion):
                 whole = piece
             else:
                 said.append(piece)
-                watch.grew("".join(said))
+                watch.grew(so_far)
         if whole is None:
             raise LLMUnavailable("the language model's answer is not whole")
     except LLMError:
         if said:
-            watch.grew("")  # somebody else answers
+            watch.grew(str)  # somebody else answers
         raise
     return whole
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import orjson
@@ -84,13 +85,8 @@ class OpenRouter:
         try:
             yield piece
             while not isinstance(piece, Completion):
-                try:
-                    async with asyncio.timeout(max(0.0, deadline - self._clock())):
-                        with self._attempts.watched(request.access, under_way=True):
-                            piece = await anext(pieces)
-                except TimeoutError:
-                    breaker.failed("timeout")
-                    raise LLMUnavailable("the language model's answer stopped coming") from None
+                with self._attempts.watched(request.access, under_way=True):
+                    piece = await anext(pieces)
                 yield piece
         finally:
             await pieces.aclose()
@@ -177,7 +173,7 @@ class OpenRouter:
             plain = self._ladder.is_plain(access.base_url)
             body = request_body(request, stream=True, plain=plain)
             try:
-                return await self._attempts.retried(deadline, self._open, access, body)
+                return await self._attempts.retried(deadline, partial(self._open, deadline), access, body)
             except FormatRefused as refused:
                 if not refused.unknown_field or plain:
                     break
@@ -186,17 +182,17 @@ class OpenRouter:
         self._ladder.streams_never(access)
         return pieces, await anext(pieces)
 
-    async def _open(self, access: Access, body: dict[str, Any]) -> tuple[_Pieces, str | Completion]:
+    async def _open(self, deadline: float, access: Access, body: dict[str, Any]) -> tuple[_Pieces, str | Completion]:
         with self._attempts.watched(access):
-            pieces = self._pieces(access, body)
+            pieces = self._pieces(access, body, deadline - self._clock())
             try:
                 return pieces, await anext(pieces)
             except BaseException:
                 await pieces.aclose()
                 raise
 
-    async def _pieces(self, access: Access, body: dict[str, Any]) -> _Pieces:
-        async with self._http.opened(access, body) as (headers, more):
+    async def _pieces(self, access: Access, body: dict[str, Any], seconds: float) -> _Pieces:
+        async with self._http.opened(access, body, seconds) as (headers, more):
             if headers.get("content-type", "").startswith("application/json"):  # whole all the same
                 async for piece in _at_once(self._completion(access, _read(await all_of(more)))):
                     yield piece

@@ -74,16 +74,25 @@ class Ways:
             return raw
 
     @asynccontextmanager
-    async def opened(self, access: Access, body: dict[str, Any]) -> AsyncIterator[tuple[Mapping[str, str], More]]:
-        """The answer's headers, and its body as it comes."""
+    async def opened(
+        self, access: Access, body: dict[str, Any], seconds: float
+    ) -> AsyncIterator[tuple[Mapping[str, str], More]]:
+        """The answer's headers, and its body as it comes, for so many seconds: then TimeoutError is raised in the place
+        of more."""
         posts = self._way(access.base_url).posts
         if posts is None:
+            until = asyncio.get_running_loop().time() + seconds
             async with self._asked(access, body) as response:
                 if not 200 <= response.status < 300:
                     raise _refusal(response.status, response.headers, await response.read())
-                yield response.headers, response.content.readany
+
+                async def more() -> bytes:
+                    async with asyncio.timeout_at(until):
+                        return await response.content.readany()
+
+                yield response.headers, more
             return
-        growing = await posts.stream(self._head(access), encoded(body), _patience(access.timeout))
+        growing = await posts.stream(self._head(access), encoded(body), _patience(access.timeout), seconds)
         try:
             headers = growing.headers
             if not 200 <= growing.status < 300:

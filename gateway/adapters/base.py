@@ -59,11 +59,16 @@ class Watch(Protocol):
     """Somebody sees an answer while it grows. What they see of it is a help, never the delivery: the answer itself goes
     by `plan` and `send` when it is whole."""
 
-    gone: asyncio.Event  # they look no more and want no more: the model's call ends, what was said so far is the answer
+    @property
+    def gone(self) -> asyncio.Event | None:
+        """They look no more and want no more: the model's call ends, what was said so far is the answer. None: they
+        never do."""
+        ...
 
-    def grew(self, text: str) -> None:
-        """The whole text so far, Markdown that may end in the middle of anything; "" when it begins anew. Never raises,
-        never waits: a watch shows what it can, when it can."""
+    def grew(self, said: Callable[[], str]) -> None:
+        """There is more, or it begins anew. `said` gives the whole text as it is when it is called, Markdown that may
+        end in the middle of anything: nothing is made of what nobody is shown. Never raises, never waits: a watch
+        shows what it can, when it can."""
         ...
 
     async def close(self) -> None:

@@ -71,7 +71,7 @@ class Draft:
     """A Watch over one turn."""
 
     def __init__(self, drafts: Drafts, token: str, target: Target, show: Show) -> None:
-        self.gone = asyncio.Event()  # a chat does not end: nobody sets it
+        self.gone = None  # a chat does not end
         self._drafts = drafts
         self._times = drafts.times
         self._token = token
@@ -80,15 +80,15 @@ class Draft:
         self._place: dict[str, Any] = {"chat_id": target.chat_id, "draft_id": 1 + secrets.randbelow(2**31 - 1)}
         if target.thread_id is not None:
             self._place["message_thread_id"] = int(target.thread_id)
-        self._text = ""
+        self._said: Callable[[], str] = str
         self._news = asyncio.Event()
         self._begins: asyncio.TimerHandle | None = None
         self._showing: asyncio.Task[None] | None = None
         self._flying = False
         self._over = False
 
-    def grew(self, text: str) -> None:
-        self._text = text
+    def grew(self, said: Callable[[], str]) -> None:
+        self._said = said
         self._news.set()
         if self._begins is None and not self._over:
             self._begins = asyncio.get_running_loop().call_later(self._times.first_after, self._begin)
@@ -112,7 +112,7 @@ class Draft:
         shown, at = "", 0.0
         while not self._over:
             self._news.clear()
-            pieces = render_telegram(so_far(self._text[:LONGEST]))
+            pieces = render_telegram(so_far(self._said()[:LONGEST]))
             old = time.monotonic() - at > self._times.anew
             if not pieces or (pieces[0].text == shown and not old):
                 await self._more()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from redis.exceptions import RedisError
@@ -85,13 +85,14 @@ class WebWatch:
         self._name = name
         self._request = request
         self._id = secrets.token_hex(4)
-        self._text = self._shown = ""
+        self._said: Callable[[], str] = str
+        self._shown = ""
         self._over = False
         self._more = asyncio.Event()
         self._showing = asyncio.create_task(self._show())
 
-    def grew(self, text: str) -> None:
-        self._text = text
+    def grew(self, said: Callable[[], str]) -> None:
+        self._said = said
         self._more.set()
 
     async def close(self) -> None:
@@ -120,7 +121,7 @@ class WebWatch:
                 await asyncio.sleep(LOOK_EVERY)
 
     async def _step(self) -> bool:
-        text, shown = self._text, self._shown
+        text, shown = self._said(), self._shown
         if not text or text == shown:
             return await self._log.gone(self._name, self._request)
         anew = not text.startswith(shown)

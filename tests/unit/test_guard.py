@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -102,8 +104,8 @@ class Sees:
         self.gone = asyncio.Event()
         self.shown: list[str] = []
 
-    def grew(self, text: str) -> None:
-        self.shown.append(text)
+    def grew(self, said: Callable[[], str]) -> None:
+        self.shown.append(said())
 
     async def close(self) -> None:
         self.gone.set()
@@ -116,7 +118,7 @@ async def test_a_growing_answer_never_shows_what_the_whole_one_may_not(said: str
     sees, own = Sees(), guard()
     watch = Guarded(sees, own.checked)
     for end in range(1, len(said) + 1):
-        watch.grew(said[:end])
+        watch.grew(partial(said.__getitem__, slice(end)))
     assert not any("evil" in one for one in sees.shown)
     assert not any(INSTRUCTIONS[:200] in one for one in sees.shown)
 
@@ -126,5 +128,36 @@ async def test_a_growing_answer_without_links_is_shown_as_it_grows() -> None:
         sees = Sees()
         watch = Guarded(sees, guard().checked)
         for end in range(1, 12):
-            watch.grew(said[:end])
+            watch.grew(partial(said.__getitem__, slice(end)))
         assert sees.shown == [said[:end] for end in range(1, 12)]
+
+
+async def test_what_nobody_looks_at_is_not_looked_through_and_another_answer_is_never_taken_for_the_last() -> None:
+    looked: list[str] = []
+
+    class Late:
+        def __init__(self) -> None:
+            self.gone = None
+            self.said: Callable[[], str] = str
+
+        def grew(self, said: Callable[[], str]) -> None:
+            self.said = said
+
+        async def close(self) -> None: ...
+
+    def checked(text: str) -> str:
+        looked.append(text)
+        return text
+
+    late = Late()
+    watch = Guarded(late, checked)
+    first, second = ["Let me look for it. " * 3], ["We open at nine and close at eight, all week. Come and see"]
+    for said in (first, first, first):
+        watch.grew(said.copy().pop)
+    assert looked == []
+    watch.grew(lambda: first[0])
+    assert late.said() == first[0]
+    watch.grew(str)
+    watch.grew(lambda: second[0])
+    assert late.said() == second[0]
+    assert looked == [first[0], second[0]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -51,8 +52,8 @@ class Seen:
         self.texts: list[str] = []
         self.closed = False
 
-    def grew(self, text: str) -> None:
-        self.texts.append(text)
+    def grew(self, said: Callable[[], str]) -> None:
+        self.texts.append(said())
 
     async def close(self) -> None:
         self.closed = True
@@ -62,7 +63,7 @@ async def test_a_watch_is_passed_on_without_the_line() -> None:
     watch = Seen()
     unseen = Unseen(watch)
     for text in ("Sure", "Sure.\n<k", "Sure.\n<kind>REQUEST", ""):
-        unseen.grew(text)
+        unseen.grew(text.__str__)
     await unseen.close()
     assert watch.texts == ["Sure", "Sure.", "Sure.", ""]
     assert watch.closed

@@ -67,9 +67,9 @@ async def until(holds: Callable[[], bool]) -> None:
 async def test_each_draft_of_a_turn_replaces_the_one_before() -> None:
     chat = Chat()
     draft = chat.watch(target=Target(tenant="shop", channel="tg", platform="telegram", chat_id="55", thread_id="7"))
-    draft.grew("One **tw")
+    draft.grew(lambda: "One **tw")
     await until(lambda: len(chat.shown) == 1)
-    draft.grew("One **two** three")
+    draft.grew(lambda: "One **two** three")
     await until(lambda: len(chat.shown) == 2)
     await draft.close()
     number = chat.shown[0]["draft_id"]
@@ -86,9 +86,9 @@ async def test_each_draft_of_a_turn_replaces_the_one_before() -> None:
 async def test_nothing_is_shown_once_it_is_closed() -> None:
     chat = Chat()
     draft = chat.watch()
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await draft.close()
-    draft.grew("One two")
+    draft.grew(lambda: "One two")
     await asyncio.sleep(0.05)
     assert chat.shown == []
 
@@ -97,7 +97,7 @@ async def test_closing_waits_for_a_draft_on_its_way_but_not_for_long() -> None:
     chat = Chat()
     chat.takes_it = asyncio.Event()
     draft = chat.watch()
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await until(lambda: len(chat.shown) == 1)
     closing = asyncio.create_task(draft.close())
     await asyncio.sleep(0.02)
@@ -107,7 +107,7 @@ async def test_closing_waits_for_a_draft_on_its_way_but_not_for_long() -> None:
 
     chat.takes_it.clear()
     draft = chat.watch()
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await until(lambda: len(chat.shown) == 2)
     async with asyncio.timeout(60):
         await draft.close()
@@ -116,7 +116,7 @@ async def test_closing_waits_for_a_draft_on_its_way_but_not_for_long() -> None:
 async def test_an_unchanged_draft_is_shown_again_before_it_fades() -> None:
     chat = Chat()
     draft = chat.watch()
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await until(lambda: len(chat.shown) == 3)
     await draft.close()
     assert [body["text"] for body in chat.shown] == ["One"] * 3
@@ -125,7 +125,7 @@ async def test_an_unchanged_draft_is_shown_again_before_it_fades() -> None:
 async def test_of_a_long_answer_the_beginning_is_shown() -> None:
     chat = Chat()
     draft = chat.watch()
-    draft.grew("👕 ลาเต้ร้อน " * 2000)
+    draft.grew(lambda: "👕 ลาเต้ร้อน " * 2000)
     await until(lambda: len(chat.shown) == 1)
     await draft.close()
     text = chat.shown[0]["text"]
@@ -137,10 +137,10 @@ async def test_of_a_long_answer_the_beginning_is_shown() -> None:
 async def test_where_there_is_nothing_to_see_yet_there_is_no_draft(blank: str) -> None:
     chat = Chat()
     draft = chat.watch()
-    draft.grew(blank)
+    draft.grew(lambda: blank)
     await asyncio.sleep(0.03)
     assert (chat.shown, chat.asked) == ([], [])
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await until(lambda: len(chat.shown) == 1)
     await draft.close()
 
@@ -149,7 +149,7 @@ async def test_where_there_is_nothing_to_see_yet_there_is_no_draft(blank: str) -
 async def test_without_room_there_is_no_draft(room: bool | InboxUnavailable) -> None:
     chat = Chat(room=room)
     draft = chat.watch()
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await until(lambda: len(chat.asked) == 2)
     assert chat.shown == []
     chat.room = True
@@ -181,9 +181,9 @@ async def test_a_refused_draft_ends_them_for_the_turn_and_some_for_the_bot(
     chat = Chat(error=error)
     drafts = Drafts(chat.may_pass, lambda: now, QUICK)
     draft = chat.watch(drafts)
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await until(lambda: len(chat.shown) == 1)
-    draft.grew("One two")
+    draft.grew(lambda: "One two")
     await asyncio.sleep(0.05)
     await draft.close()
     assert len(chat.shown) == 1
@@ -196,12 +196,12 @@ async def test_a_bot_whose_drafts_were_taken_is_not_left_alone_for_one_that_was_
     chat = Chat()
     drafts = Drafts(chat.may_pass, times=QUICK)
     draft = chat.watch(drafts)
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await until(lambda: len(chat.shown) == 1)
     await draft.close()
     chat.error = SendRefused("400 can't parse entities")
     draft = chat.watch(drafts)
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await until(lambda: len(chat.shown) == 2)
     await draft.close()
     assert drafts.watch(BOT, CHAT, chat.show) is not None
@@ -210,7 +210,7 @@ async def test_a_bot_whose_drafts_were_taken_is_not_left_alone_for_one_that_was_
 async def test_who_was_watched_is_held_by_nothing_once_the_turn_is_over() -> None:
     chat = Chat()
     draft = chat.watch()
-    draft.grew("One")
+    draft.grew(lambda: "One")
     await until(lambda: len(chat.shown) == 1)
     await draft.close()
     gone = weakref.ref(draft)

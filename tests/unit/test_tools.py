@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -66,15 +66,16 @@ class Recording:
 class Watching:
     """Somebody who sees the answer grow, and leaves once they have seen `enough` of it."""
 
-    def __init__(self, enough: str | None = None) -> None:
-        self.gone = asyncio.Event()
+    def __init__(self, enough: str | None = None, *, leaves: bool = True) -> None:
+        self.left = asyncio.Event()
+        self.gone = self.left if leaves else None
         self.seen: list[str] = []
         self._enough = enough
 
-    def grew(self, text: str) -> None:
-        self.seen.append(text)
+    def grew(self, said: Callable[[], str]) -> None:
+        self.seen.append(text := said())
         if text == self._enough:
-            self.gone.set()
+            self.left.set()
 
     async def close(self) -> None:
         raise NotImplementedError
@@ -205,7 +206,7 @@ async def test_a_model_that_says_nothing_at_all_has_nothing_to_take_back() -> No
 
 async def test_whoever_was_gone_before_it_began_asks_no_model(tools: MemoryTools) -> None:
     watch, model = Watching(), Recording()
-    watch.gone.set()
+    watch.left.set()
     completion, _ = await converse(model, REQUEST, tools, 3, watch)
     assert (completion.text, completion.finish_reason, model.asked) == ("", CUT, [])
 
@@ -220,3 +221,10 @@ async def test_once_they_are_gone_the_call_is_closed_and_what_was_said_is_the_an
         assert watch.seen == ["One two ", "One two three fo"]
         await standin.until(lambda: standin.hung_up == 1, 5)
         await model.close()
+
+
+async def test_a_watch_that_never_leaves_sees_the_answer_grow() -> None:
+    watch = Watching(leaves=False)
+    completion, _ = await converse(Recording(says("You wear 38")), REQUEST, None, 0, watch)
+    assert completion.text == "You wear 38"
+    assert watch.seen == ["You ", "You wear ", "You wear 38 "]

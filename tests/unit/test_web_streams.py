@@ -119,7 +119,7 @@ async def test_what_a_worker_shows_is_heard_by_every_follower_in_order(
         watch = sender.watch(SHOP, TARGET)
         assert watch is not None
         for text in ("one", "one two"):
-            watch.grew(text)
+            watch.grew(text.__str__)
             assert (await first.next(5)) is not None
         await watch.close()
         answer = Answer("one two three", tokens=Tokens(3, 2))
@@ -144,10 +144,10 @@ async def test_an_answer_that_begins_anew_replaces_what_was_shown(redis_url: str
         async with Follower(NAME, wire, shown, LocalLog()) as follower:
             watch = WebSender(shown).watch(SHOP, TARGET)
             assert watch is not None
-            watch.grew("let me look")
+            watch.grew(lambda: "let me look")
             first = await follower.next(5)
-            watch.grew("")
-            watch.grew("at nine")
+            watch.grew(str)
+            watch.grew(lambda: "at nine")
             second = await follower.next(5)
             await watch.close()
         await wire.close()
@@ -172,7 +172,7 @@ async def test_a_worker_that_stands_in_for_a_dead_one_replaces_what_that_one_sho
             for text in ("one tw", "one two"):  # the first worker dies, the next one begins again
                 watch = sender.watch(SHOP, TARGET)
                 assert watch is not None
-                watch.grew(text)
+                watch.grew(text.__str__)
                 seen.append(await anext(answer))
                 await watch.close()
             for call in sender.plan(SHOP, TARGET, Answer("one two three"), 0.0):
@@ -199,9 +199,11 @@ async def test_a_watch_learns_that_the_client_has_gone_also_while_nothing_is_sai
         shown = RedisLog(client)
         watch = WebSender(shown).watch(SHOP, TARGET)
         assert watch is not None
+        gone = watch.gone
+        assert gone is not None
         await shown.leave(NAME, "s-1", "")
         async with asyncio.timeout(60):
-            await watch.gone.wait()
+            await gone.wait()
         await watch.close()
 
 

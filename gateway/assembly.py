@@ -142,6 +142,7 @@ def memory_of(
     """Over Redis, or with sessions in this process where no URL is given."""
     from gateway.budgets import Budgets
     from gateway.meanings import Meanings
+    from gateway.per_tenant import PerTenant
     from memory.memory_manager import MemoryManager
     from memory.parts import reader
     from processors.llm import Access
@@ -154,13 +155,17 @@ def memory_of(
     budgets = budgets or Budgets(None, tenants.get, prices_of(settings), clock)
     asked = shielded(kept_to_limits(model, budgets), tenants)
 
-    def model_of(tenant_id: str) -> tuple[ChatModel, Access]:
+    def access(tenant: Tenant) -> Access:
         from gateway.responder import access_of  # when a session ends; the HTTP side never does
 
+        agent = tenant.agent(DEFAULT_AGENT)
+        return replace(access_of(tenant, agent) if agent else Access(api_key=None), purpose="remember")
+
+    remembering = PerTenant(access)
+
+    def model_of(tenant_id: str) -> tuple[ChatModel, Access]:
         tenant = tenants.get(tenant_id)
-        agent = tenant.agent(DEFAULT_AGENT) if tenant else None
-        access = access_of(tenant, agent) if tenant and agent else Access(api_key=None)
-        return asked, replace(access, purpose="remember")
+        return asked, remembering.of(tenant) if tenant else Access(api_key=None, purpose="remember")
 
     return MemoryManager(
         config,

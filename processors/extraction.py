@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.models import Language
@@ -139,7 +141,7 @@ async def _ask(
     request = ChatRequest(
         messages=[
             {"role": "system", "content": _prompt()},
-            {"role": "user", "content": json.dumps(told, ensure_ascii=False, default=str)},
+            {"role": "user", "content": _written(told)},
         ],
         access=access,
         schema=SCHEMA,
@@ -147,6 +149,13 @@ async def _ask(
         temperature=0.0,
     )
     return (await llm.complete(request)).data
+
+
+def _written(told: Mapping[str, Any]) -> str:
+    try:
+        return orjson.dumps(told, default=str).decode()
+    except TypeError:  # a lone surrogate, or a number over 64 bits
+        return json.dumps(told, ensure_ascii=False, default=str)
 
 
 def _facts(data: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> list[Found] | None:

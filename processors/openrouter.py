@@ -63,15 +63,10 @@ class OpenRouter:
         await self._http.close()
 
     async def complete(self, request: ChatRequest) -> Completion:
-        breaker = self._attempts.breaker(request.access)
-        try:
-            async with asyncio.timeout(request.access.timeout):
-                if request.schema is None:
-                    return await self._plain(request, self._clock() + request.access.timeout)
-                return await self._structured(request, request.schema)
-        except TimeoutError:
-            breaker.failed("timeout")
-            raise LLMUnavailable(f"no answer from the language model in {request.access.timeout:g} s") from None
+        deadline = self._clock() + request.access.timeout
+        if request.schema is None:
+            return await self._plain(request, deadline)
+        return await self._structured(request, request.schema, deadline)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
         breaker = self._attempts.breaker(request.access)
@@ -98,23 +93,22 @@ class OpenRouter:
         for plain in (self._ladder.is_plain(url), True):
             body = request_body(request, plain=plain)
             try:
-                return await self._attempts.retried(deadline, self._once, request.access, body)
+                return await self._attempts.retried(deadline, partial(self._once, deadline), request.access, body)
             except FormatRefused as refused:
                 if plain or not refused.unknown_field:
                     raise
                 self._ladder.knows_no_extras(url)
         raise AssertionError("unreachable")
 
-    async def _structured(self, request: ChatRequest, schema: Mapping[str, Any]) -> Completion:
+    async def _structured(self, request: ChatRequest, schema: Mapping[str, Any], deadline: float) -> Completion:
         """Down the ladder while the form is refused; one more try where the answer can't be used."""
         access = request.access
-        deadline = self._clock() + access.timeout
         rung = self._ladder.rung(access)
         learned = again = False
         while True:
             body = request_body(request, rung=rung, plain=self._ladder.is_plain(access.base_url))
             try:
-                completion = await self._attempts.retried(deadline, self._once, access, body)
+                completion = await self._attempts.retried(deadline, partial(self._once, deadline), access, body)
             except FormatRefused as refused:
                 if refused.unknown_field and not self._ladder.is_plain(access.base_url):
                     self._ladder.knows_no_extras(access.base_url)
@@ -137,9 +131,9 @@ class OpenRouter:
                 self._ladder.works(access, rung)
             return structs.replace(completion, data=data)
 
-    async def _once(self, access: Access, body: dict[str, Any]) -> Completion:
+    async def _once(self, deadline: float, access: Access, body: dict[str, Any]) -> Completion:
         with self._attempts.watched(access):
-            return self._completion(access, _read(await self._http.post(access, body)))
+            return self._completion(access, _read(await self._http.post(access, body, deadline - self._clock())))
 
     def _completion(self, access: Access, answer: Any) -> Completion:
         if not isinstance(answer, dict):

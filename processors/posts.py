@@ -113,10 +113,12 @@ class Posts:
         self._idle: list[_Line] = []  # the one that was used last at the end
         self._sweeping: asyncio.TimerHandle | None = None
 
-    async def post(self, head: bytes, body: bytes, timeout: ClientTimeout) -> Posted:
-        """`head` as `head_of` gives it; of `timeout` `total`, `connect` and `sock_connect` count."""
-        late = None if timeout.total is None else self._loop.time() + timeout.total
-        line = self._kept() or await self._opened(timeout)
+    async def post(self, head: bytes, body: bytes, timeout: ClientTimeout, seconds: float | None = None) -> Posted:
+        """`head` as `head_of` gives it; of `timeout` `total`, `connect` and `sock_connect` count. `seconds` in place of
+        `total`, where that is another one each time."""
+        seconds = timeout.total if seconds is None else seconds
+        late = None if seconds is None else self._loop.time() + seconds
+        line = self._kept() or await self._opened(timeout, seconds)
         answer = line.asked(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body))
         timer = self._loop.call_at(late, line.late) if late is not None else None
         try:
@@ -131,9 +133,9 @@ class Posts:
         return posted
 
     async def stream(self, head: bytes, body: bytes, timeout: ClientTimeout, seconds: float) -> Growing:
-        """The same, of which `total` bounds the opening of a connection alone; `seconds` what comes of the answer."""
+        """The same, whose answer has so many seconds to come."""
         until = self._loop.time() + seconds
-        line = self._kept() or await self._opened(timeout)
+        line = self._kept() or await self._opened(timeout, seconds)
         growing = Growing(line, self._done)
         answer = line.asked(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body), growing)
         try:
@@ -170,11 +172,11 @@ class Posts:
             line.close()
         return None
 
-    async def _opened(self, timeout: ClientTimeout) -> _Line:
+    async def _opened(self, timeout: ClientTimeout, seconds: float | None) -> _Line:
         from aiohttp import ConnectionTimeoutError
 
         try:
-            async with asyncio.timeout(timeout.total):
+            async with asyncio.timeout(seconds):
                 return _Line(await self._connector.connect(self._place, [], timeout), self._loop)
         except TimeoutError:
             raise ConnectionTimeoutError(f"Connection timeout to host {self._place.host}") from None

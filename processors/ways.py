@@ -59,15 +59,15 @@ class Ways:
             await self._http.aclose()
         self._http = None
 
-    async def post(self, access: Access, body: dict[str, Any]) -> bytes:
-        """The whole answer."""
+    async def post(self, access: Access, body: dict[str, Any], seconds: float) -> bytes:
+        """The whole answer; after so many seconds without it TimeoutError is raised."""
         posts = self._way(access.base_url).posts
         if posts is not None:
-            posted = await posts.post(self._head(access), encoded(body), _patience(access.timeout))
+            posted = await posts.post(self._head(access), encoded(body), _patience(access.timeout), seconds)
             if not 200 <= posted.status < 300:
                 raise _refusal(posted.status, posted.headers, posted.body)
             return posted.body
-        async with self._asked(access, body) as response:
+        async with asyncio.timeout(seconds), self._asked(access, body) as response:
             raw = await response.read()
             if not 200 <= response.status < 300:
                 raise _refusal(response.status, response.headers, raw)

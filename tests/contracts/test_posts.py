@@ -438,7 +438,7 @@ async def test_a_growing_answer_is_read_as_it_comes_and_its_connection_kept() ->
         url = f"http://127.0.0.1:{there.port}/"
         to = Posts(session, url)
         for _ in range(2):
-            growing = await to.stream(head_of(url, {}), b"{}", PATIENCE)
+            growing = await to.stream(head_of(url, {}), b"{}", PATIENCE, 60.0)
             assert (growing.status, growing.headers["x-a"]) == (200, "1")
             for _ in range(3):
                 there.gate.set()
@@ -449,6 +449,24 @@ async def test_a_growing_answer_is_read_as_it_comes_and_its_connection_kept() ->
             assert [await growing.more(), await growing.more()] == [b"", b""]
             growing.close()
         assert there.connections == 1
+        to.close()
+
+
+@on_both_loops
+async def test_a_growing_answer_that_stalls_ends_in_its_time_and_so_does_its_connection() -> None:
+    async def script(here: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await here.hears(reader)
+        writer.write(CHUNKED[:60])
+        await reader.read()
+
+    async with place(script) as there, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{there.port}/"
+        to = Posts(session, url)
+        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE, 0.2)
+        with pytest.raises(TimeoutError):
+            [await growing.more() for _ in range(100)]
+        growing.close()
+        await until(lambda: there.ended == 1)
         to.close()
 
 
@@ -465,13 +483,13 @@ async def test_a_growing_answer_that_breaks_off_says_so_and_one_that_is_left_is_
     async with place(script) as there, aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{there.port}/"
         to = Posts(session, url)
-        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE)
+        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE, 60.0)
         came = [await growing.more()]
         with pytest.raises(aiohttp.ClientPayloadError):
             came += [await growing.more() for _ in range(3)]
         assert b"one, two".startswith(b"".join(came))
         growing.close()
-        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE)
+        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE, 60.0)
         assert (await growing.more()).startswith(b"one")
         waiting = asyncio.create_task(growing.more())
         await asyncio.sleep(0.01)
@@ -479,7 +497,7 @@ async def test_a_growing_answer_that_breaks_off_says_so_and_one_that_is_left_is_
         growing.close()
         await until(lambda: there.ended == 2)
         with pytest.raises(aiohttp.ClientConnectionError):
-            await Posts(session, "http://127.0.0.1:1/").stream(head_of(url, {}), b"", PATIENCE)
+            await Posts(session, "http://127.0.0.1:1/").stream(head_of(url, {}), b"", PATIENCE, 60.0)
         to.close()
 
 
@@ -497,7 +515,7 @@ async def test_a_growing_answer_that_is_closed_twice_is_closed_once() -> None:
     async with place(script) as there, aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{there.port}/"
         to = Posts(session, url)
-        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE)
+        growing = await to.stream(head_of(url, {}), b"{}", PATIENCE, 60.0)
         while await growing.more():
             pass
         growing.close()
@@ -517,7 +535,7 @@ async def test_what_nobody_asked_for_is_no_part_of_a_growing_answer(more: bytes)
         url = f"http://127.0.0.1:{there.port}/"
         to = Posts(session, url)
         for opened in (1, 2):
-            growing, came = await to.stream(head_of(url, {}), b"{}", PATIENCE), b""
+            growing, came = await to.stream(head_of(url, {}), b"{}", PATIENCE, 60.0), b""
             while piece := await growing.more():
                 came += piece
             assert came == b"one, two"

@@ -66,7 +66,7 @@ class Row:
 
 Forgotten = Callable[[Sequence[tuple[ConversationRef, datetime]]], Awaitable[Sequence[bool]]]
 
-_Written = dict[ConversationRef, tuple[Entry, InboundMessage, bool]]  # the last of them, whether it left its token over
+_Written = dict[ConversationRef, Exchange]  # the last of each
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(Entry).decode
@@ -87,18 +87,9 @@ class Board:
     # -- the worker's side ---------------------------------------------------------------------------------------------
 
     async def after(self, exchange: Exchange) -> None:
-        last = exchange.last
-        if last is None:
+        if exchange.last is None:
             return
-        entry = Entry(
-            customer=customer_of(last),
-            heard=_last(exchange, "user"),
-            told=_last(exchange, "bot"),
-            held=exchange.state == "human" and str(exchange.variables.get(UNTIL)) > iso(exchange.now),
-            wanted=exchange.variables.get(WANTED) is True,
-        )
-        unanswered = entry.held and not any(line["role"] == "bot" for line in exchange.said)
-        self._waiting[exchange.ref] = entry, last, unanswered
+        self._waiting[exchange.ref] = exchange
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write())
 
@@ -129,18 +120,24 @@ class Board:
         # All at once: asked one by one, a busy worker's list would grow faster than it is written.
         if self._forgotten is None or not some:
             return some
-        since = [(ref, datetime.fromtimestamp(last.received_at, UTC)) for ref, (_, last, _) in some.items()]
+        since = [
+            (ref, datetime.fromtimestamp(exchange.last.received_at, UTC))
+            for ref, exchange in some.items()
+            if exchange.last is not None
+        ]
         gone = await self._forgotten(since)
         return {ref: some[ref] for (ref, _), left in zip(since, gone, strict=True) if not left}
 
     async def _put_down(self, some: _Written) -> None:
         pipe: Any = self._redis.pipeline(transaction=False)
-        for ref, (entry, _, _) in some.items():
-            pipe.hset(_key(ref.tenant), keys.session(ref), _encode(entry))
-        for ref, (entry, last, unanswered) in some.items():
-            tenant, name = ref.tenant, keys.session(ref)
+        entries = [(exchange, _entry(exchange, last)) for exchange in some.values() if (last := exchange.last)]
+        for exchange, entry in entries:
+            pipe.hset(_key(exchange.ref.tenant), keys.session(exchange.ref), _encode(entry))
+        for exchange, entry in entries:
+            tenant, name, last = exchange.ref.tenant, keys.session(exchange.ref), exchange.last
             pipe.zadd(_key(tenant, "at"), {name: max(entry.heard, entry.told)})
-            if unanswered and last.reply_token is not None and last.platform == "line":
+            unanswered = entry.held and not any(line["role"] == "bot" for line in exchange.said)
+            if unanswered and last and last.reply_token is not None and last.platform == "line":
                 token = _encode((last.reply_token, last.received_at))
                 pipe.set(_key(tenant, "token", name), token, ex=TOKEN_FOR)
         added = await pipe.execute()  # first of all: whether each is new, as all are of a list that is
@@ -228,6 +225,16 @@ class Board:
 
 def _key(tenant: str, *rest: str) -> str:
     return keys.shared("board", keys.check_tenant(tenant), *rest)
+
+
+def _entry(exchange: Exchange, last: InboundMessage) -> Entry:
+    return Entry(
+        customer=customer_of(last),
+        heard=_last(exchange, "user"),
+        told=_last(exchange, "bot"),
+        held=exchange.state == "human" and str(exchange.variables.get(UNTIL)) > iso(exchange.now),
+        wanted=exchange.variables.get(WANTED) is True,
+    )
 
 
 def _last(exchange: Exchange, role: str) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+import msgspec
 import orjson
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -20,15 +22,18 @@ from gateway.hooks import Exchange
 from gateway.inbox.base import event_of
 from gateway.messages import RELAYED, InboundMessage, Kind
 from memory import keys
+from memory.keys import ConversationRef
 from memory.models import Message
 from memory.redis_client import in_company
-from processors.models import iso
+from processors.models import MemoryEvent, iso
 
 log = logging.getLogger(__name__)
 
 TOGETHER = 0.1  # seconds in which what happens is gathered, and as many more to go along with what is asked anyway
 WAITING = 1000  # events that wait for Redis; beyond that the oldest are not told
 KINDS = ("message", "event", "memory", "takeover")
+
+_Event = tuple[str, Mapping[str, Any]]  # kind and data
 
 _TOLD_BY_THE_TURN = RELAYED | AMENDS | {Kind.FOLLOW, Kind.UNFOLLOW}
 
@@ -44,8 +49,8 @@ class Live:
     def __init__(self, client: Redis) -> None:
         self._redis = client
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Tenant, kind, data; its steps need no lock.
-        self._waiting: deque[tuple[str, str, Mapping[str, Any] | InboundMessage]] = deque(maxlen=WAITING)
+        # Of which tenant, and what gives kind and data of each event; its steps need no lock.
+        self._waiting: deque[tuple[str, Callable[[], Iterable[_Event]]]] = deque(maxlen=WAITING)
         self._telling: asyncio.Task[None] | None = None
         self._awake = False  # whether what waits will be told without a call
 
@@ -54,42 +59,32 @@ class Live:
         correction."""
         by_the_turn = message.kind in _TOLD_BY_THE_TURN or message.text.startswith("/")
         if not by_the_turn and not tenant.is_staff_chat(message.channel, message.chat_id):
-            self.tell(tenant.id, "message", message)
+            self._tell_later(tenant.id, partial(_arrival, message))
 
     async def after(self, exchange: Exchange) -> None:
-        ref = exchange.ref
-        where = {
-            "user_id": ref.user,
-            "agent": ref.agent,
-            "conversation_id": ref.conversation,
-            "channel": exchange.channel,
-        }
-        for line in exchange.said:
-            if line["message"] and not _told_before(line):
-                by = "staff" if (line.get("metadata") or {}).get("by") == "staff" else line["role"]
-                told = {"role": by, "message": line["message"], "message_id": line.get("message_id")}
-                self.tell(ref.tenant, "message", where | told | {"timestamp": line.get("timestamp")})
-        if (event := exchange.event) is not None:
-            about = {
-                "event_id": event.event_id,
-                "event_type": event.event_type.value,
-                "importance_score": event.importance_score,
-                "timestamp": iso(event.timestamp),
-            }
-            self.tell(ref.tenant, "event", where | about)
-        if exchange.state and (exchange.state == "human") != (exchange.session.state == "human"):
-            holder = "human" if exchange.state == "human" else "bot"
-            self.tell(ref.tenant, "takeover", where | {"by": holder, "timestamp": iso(exchange.now)})
+        changed = exchange.state and (exchange.state == "human") != (exchange.session.state == "human")
+        turn = _Turn(
+            exchange.ref,
+            exchange.channel,
+            exchange.said,
+            exchange.event,
+            exchange.state if changed else "",
+            exchange.now,
+        )
+        self._tell_later(exchange.ref.tenant, turn.events)
 
     def remembered(self, tenant: str, user: str) -> None:
         """What is known of a person ("": of the tenant itself) changed. From any thread."""
         if (loop := self._loop) is not None:
-            self._waiting.append((tenant, "memory", {"user_id": user}))
+            self._waiting.append((tenant, partial(_one, "memory", {"user_id": user})))
             if not self._awake:  # nearly always it is: something was said
                 loop.call_soon_threadsafe(self._wake)
 
-    def tell(self, tenant: str, kind: str, data: Mapping[str, Any] | InboundMessage) -> None:
-        self._waiting.append((tenant, kind, data))
+    def tell(self, tenant: str, kind: str, data: Mapping[str, Any]) -> None:
+        self._tell_later(tenant, partial(_one, kind, data))
+
+    def _tell_later(self, tenant: str, what: Callable[[], Iterable[_Event]]) -> None:
+        self._waiting.append((tenant, what))
         self._wake()
 
     def begin(self) -> None:
@@ -123,17 +118,62 @@ class Live:
             some = [self._waiting.popleft() for _ in range(len(self._waiting))]
             together: dict[str, list[bytes]] = {}
             try:
-                tenants = {tenant for tenant, _, _ in some}
+                tenants = {tenant for tenant, _ in some}
                 heard = await self._redis.pubsub_numsub(*map(channel_key, tenants))
                 listening = {_text(channel) for channel, listeners in heard if listeners}
-                for tenant, kind, data in some if listening else ():
+                for tenant, what in some if listening else ():
                     if (channel := channel_key(tenant)) in listening:
-                        told = _said(data) if isinstance(data, InboundMessage) else data
-                        together.setdefault(channel, []).append(orjson.dumps({"kind": kind, "data": told}))
+                        told = [orjson.dumps({"kind": kind, "data": data}) for kind, data in what()]
+                        together.setdefault(channel, []).extend(told)
                 for channel, events in together.items():
+                    if not events:
+                        continue
                     await self._redis.publish(channel, b"[" + b",".join(events) + b"]")
             except (RedisError, OSError) as error:
                 log.debug("nobody is told what happens now: %s", type(error).__name__)
+
+
+class _Turn(msgspec.Struct):
+    """What a turn did, as far as it is told."""
+
+    ref: ConversationRef
+    channel: str
+    said: Sequence[Message]
+    event: MemoryEvent | None
+    state: str  # the session's, where that is another one than before
+    now: datetime
+
+    def events(self) -> Iterator[_Event]:
+        ref = self.ref
+        where = {
+            "user_id": ref.user,
+            "agent": ref.agent,
+            "conversation_id": ref.conversation,
+            "channel": self.channel,
+        }
+        for line in self.said:
+            if line["message"] and not _told_before(line):
+                by = "staff" if (line.get("metadata") or {}).get("by") == "staff" else line["role"]
+                told = {"role": by, "message": line["message"], "message_id": line.get("message_id")}
+                yield "message", where | told | {"timestamp": line.get("timestamp")}
+        if (event := self.event) is not None:
+            about = {
+                "event_id": event.event_id,
+                "event_type": event.event_type.value,
+                "importance_score": event.importance_score,
+                "timestamp": iso(event.timestamp),
+            }
+            yield "event", where | about
+        if self.state:
+            yield "takeover", where | {"by": "human" if self.state == "human" else "bot", "timestamp": iso(self.now)}
+
+
+def _one(kind: str, data: Mapping[str, Any]) -> Iterator[_Event]:
+    yield kind, data
+
+
+def _arrival(message: InboundMessage) -> Iterator[_Event]:
+    yield "message", _said(message)
 
 
 def _said(message: InboundMessage) -> dict[str, Any]:

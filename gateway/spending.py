@@ -86,7 +86,9 @@ class Spending:
         return back
 
     def _of(self, tenant: str) -> Counter[Field]:
-        now = self._clock().astimezone(UTC)
+        now = self._clock()
+        if now.tzinfo is not UTC:
+            now = now.astimezone(UTC)
         of = tenant, now.year, now.month
         if (counts := self._counts.get(of)) is None:
             counts = self._counts[of] = Counter()

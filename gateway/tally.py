@@ -96,16 +96,16 @@ class Tally:
 
     def _of(self, tenant: str, now: datetime) -> Counter[str]:
         known = self._tenant_of(tenant)
-        key = _key(tenant, _date(known.timezone if known else "UTC", int(now.timestamp()) // _QUARTER))
+        key = _key_in(tenant, known.timezone if known else "UTC", int(now.timestamp()) // _QUARTER)
         if (counts := self._counts.get(key)) is None:
             counts = self._counts[key] = Counter()
         return counts
 
 
-@lru_cache(256)
-def _date(zone: str, quarter: int) -> date:
-    """Whose day it is in that quarter of an hour: zones are whole quarters apart."""
-    return datetime.fromtimestamp(quarter * _QUARTER, ZoneInfo(zone)).date()
+@lru_cache(4096)
+def _key_in(tenant: str, zone: str, quarter: int) -> str:
+    """Where that quarter of an hour belongs: zones are whole quarters apart."""
+    return _key(tenant, datetime.fromtimestamp(quarter * _QUARTER, ZoneInfo(zone)).date())
 
 
 async def days(client: Redis, tenant: str, dates: Sequence[date], channel: str = EVERY) -> list[Day]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import msgspec
+from msgspec import structs
 
 from gateway.inbox.base import Claim, Inbox, conversation_of
 from gateway.outbox import ClaimLost
@@ -64,4 +64,4 @@ class Homes:
 
 
 def _of(claim: Claim, user: str) -> Claim:
-    return claim if user == claim.messages[0].user_id else replace(claim, owner=user)
+    return claim if user == claim.messages[0].user_id else structs.replace(claim, owner=user)

@@ -37,6 +37,7 @@ from memory.models import ShortTermMemory
 from processors.event_processor import EventProcessor
 from processors.models import Band, EventType, iso
 from processors.normalise import normalise
+from processors.sought import Sought
 
 CONTEXT_LINES, LINE_CHARACTERS = 6, 300  # of what was said before, for staff
 _LONGEST_WISH = 100  # characters: a longer message wants something else as well
@@ -44,7 +45,7 @@ _LONGEST_WISH = 100  # characters: a longer message wants something else as well
 _PERSON = r"(?:คุณ)?(?:พนักงาน|แอดมิน|เจ้าหน้าที่|เจ้าของร้าน|ผู้จัดการ|ทีมงาน|คนจริง|คนขาย|มนุษย์|คน(?!ที่|อื่น|ละ)|admin|staff)"
 _TO = r"(?:to|with) (?:an? |the |your |some )?(?:real |live |actual |human )*"
 _HUMAN = r"(?:human(?! resources)|person|agent|staff|someone|somebody|representative|operator|admin|manager)\b"
-_WISH = re.compile(
+_WISH = Sought(
     rf"(?:ขอ|อยาก|ต้องการ|รบกวน|ช่วย)\S{{0,8}}?\s?(?:คุย|พูด|สนทนา|ปรึกษา|ติดต่อ|แชท|แชต|สาย|เรียก|ตาม)\s?(?:กับ|หา)?\s?{_PERSON}"
     rf"|^(?:คุย|พูด|ติดต่อ|เรียก|ตาม)\s?(?:กับ)?\s?{_PERSON}"
     rf"|มี{_PERSON}(?:มา)?(?:ตอบ|คุย)\S{{0,4}}ไหม"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import structs
 
@@ -54,7 +54,6 @@ from processors.event_processor import EventProcessor
 from processors.language import answer_language
 from processors.models import EventType, MemoryEvent
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 # Of these a confident local answer is not checked with the model.
@@ -69,7 +68,7 @@ TYPING_EVERY = 4.5  # seconds: Telegram's sign lasts five
 
 _WITHOUT_CHANNEL = ("terminal", "web")  # every tenant can be talked to in the terminal and by the API
 
-Attaching = asyncio.Future[Sequence[InboundMessage]]
+Attaching = asyncio.Task[Sequence[InboundMessage]] | None  # None: there is nothing to wait for
 Riding = asyncio.Future[Ridden | None]  # what the model that answers says of the message's kind
 
 
@@ -160,15 +159,14 @@ class Turn:
             moment, sets = structs.replace(moment, agent=routed.agent), dict(routed.sets)
         off_record = done is not None and done.silent
         pressed = any(message.kind is Kind.POSTBACK for message in messages)
-        acknowledging = asyncio.create_task(self._acknowledge(moment)) if pressed else _known(None)
+        acknowledging = asyncio.create_task(self._acknowledge(moment)) if pressed else None
         attaching = self._attach(moment, done)
-        ridden: Riding = asyncio.get_running_loop().create_future()
-        may_ride = done is None and self._asks(moment)
-        rides = asyncio.create_task(self._rides(moment, attaching)) if may_ride else _known(False)
+        asks = self._asks(moment)
+        rides = asyncio.create_task(self._rides(moment, attaching)) if asks and done is None else None
+        ridden: Riding | None = None if rides is None else asyncio.get_running_loop().create_future()
         classify = partial(self._classify, moment, attaching, off_record, rides, ridden)
         # Beside the answer where anything is waited for; else once it is out.
-        beside = self._asks(moment) or not attaching.done()
-        classifying = asyncio.create_task(classify()) if beside else None
+        classifying = asyncio.create_task(classify()) if asks or attaching is not None else None
         try:
             outbox = self._patience.opened(claim)
             dead: str | None = None
@@ -184,11 +182,13 @@ class Turn:
                     if answer is not None and remembers and not off_record:
                         answer = await self._notices.before(moment, answer)
                     outbox = self._patience.pack(moment, outbox, personal(moment, answer or Answer("")))
-                    ridden.set_result(outbox.answer.ridden)
+                    if ridden is not None:
+                        ridden.set_result(outbox.answer.ridden)
                     outbox.flying = moment.last.extra.get(BEGUN) is True  # as an older version noted it
                 match await self._patience.step(claim, tenant, outbox):
                     case Park(pause):
-                        await acknowledging
+                        if acknowledging is not None:
+                            await acknowledging
                         if await self._ending.was_forgotten(claim):  # nobody may wait for it
                             await self._inbox.finish(claim, None)
                             return
@@ -209,11 +209,12 @@ class Turn:
                 await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids, outbox.promised))
             if done and done.spare and carry is None:
                 dead = None
-            if not ridden.done():
+            if ridden is not None and not ridden.done():
                 ridden.set_result(outbox.answer.ridden)
             event = await (self._event(moment, classifying) if classifying else classify())
             event = kept_event(event, tenant.privacy.mask)
-            await acknowledging
+            if acknowledging is not None:
+                await acknowledging
         finally:
             for task in (attaching, rides, classifying, acknowledging):
                 if task is not None:
@@ -221,18 +222,27 @@ class Turn:
         if not remembers or (done and off_record and done.change is unchanged):
             await self._inbox.finish(claim, None, dead, carry)
             return
-        if attaching.done() and not attaching.cancelled():
+        if attaching is not None and attaching.done() and not attaching.cancelled():
             messages = list(attaching.result())
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
         said = kept_lines(said, tenant.privacy.mask)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
         change = done.change if done else _setting(sets | outbox.answer.sets)
         after = change(session)
-        told = {"answer": outbox.answer, "said": written, "event": event, "last": moment.last, "sent_at": sent_at}
-        told |= {"state": after.state, "variables": after.variables}
+        exchange = _exchange(
+            moment,
+            record.words(messages),
+            answer=outbox.answer,
+            said=written,
+            event=event,
+            last=moment.last,
+            sent_at=sent_at,
+            state=after.state,
+            variables=after.variables,
+        )
         keeping = asyncio.create_task(self._ending.keep(claim, tenant, messages, event))
         try:
-            await self._hooks.after(_exchange(moment, record.words(messages), **told))
+            await self._hooks.after(exchange)
             await keeping
         finally:
             keeping.cancel()
@@ -294,16 +304,18 @@ class Turn:
     def _attach(self, moment: Moment, done: Done | None) -> Attaching:
         """The messages with what they bring besides words; of a settled turn nobody looks at it."""
         if done is not None or not any(message.kind in MEDIA for message in moment.messages):
-            return _known(moment.messages)
+            return None
         access = access_of(moment.tenant, moment.agent)
         attach = self._media.attach(moment.tenant, moment.agent, moment.ref, moment.messages, access)
         return asyncio.create_task(attach)
 
-    async def _answer(self, home: Settled, attaching: Attaching, rides: asyncio.Future[bool], moment: Moment) -> Answer:
+    async def _answer(
+        self, home: Settled, attaching: Attaching, rides: asyncio.Task[bool] | None, moment: Moment
+    ) -> Answer:
         tenant, last = moment.tenant, moment.last
         if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
             return Answer(text("stale", moment.language))
-        messages = await asyncio.shield(attaching)
+        messages = await _attached(moment, attaching)
         minded = Minded()
         words = asked = record.words(messages)
         if self._enable_memory and moment.agent.conversation_memory:
@@ -324,7 +336,7 @@ class Turn:
             hurried=moment.hurried,
             tools=minded.tools,
             standalone=asked if asked != words else None,
-            riding=await asyncio.shield(rides),
+            riding=rides is not None and await asyncio.shield(rides),
         )
         target = target_of(last)
         thinking = _Soon(TYPING_AFTER, partial(self._think, tenant, target))
@@ -366,16 +378,22 @@ class Turn:
         """Whether the model that answers is to say what the message means as well: where it would be asked that anyway
         because nothing here is sure, and of small talk, which is not worth a second call."""
         policy = moment.tenant.understanding.policy
-        if not (words := record.words(await asyncio.shield(attaching))):
+        if not (words := record.words(await _attached(moment, attaching))):
             return False
         known = await self._processors.of(moment.tenant).stands(words, _light(moment))
         return known is EventType.GENERIC_EVENT if policy == "always" else known is None
 
     async def _classify(
-        self, moment: Moment, attaching: Attaching, off_record: bool, rides: asyncio.Future[bool], ridden: Riding
+        self,
+        moment: Moment,
+        attaching: Attaching,
+        off_record: bool,
+        rides: asyncio.Task[bool] | None,
+        ridden: Riding | None,
     ) -> MemoryEvent | None:
-        if off_record or not (words := record.words(await asyncio.shield(attaching))):
+        if off_record or not (words := record.words(await _attached(moment, attaching))):
             return None
+        riding = rides is not None and await asyncio.shield(rides)
         access = access_of(moment.tenant, moment.agent)
         policy = moment.tenant.understanding.policy
         event = await self._processors.of(moment.tenant).analyze_message(
@@ -386,7 +404,7 @@ class Turn:
             access=access,
             ask=self._asks(moment),
             trusted=_TRUSTED[policy],
-            told=asyncio.shield(ridden) if await asyncio.shield(rides) else None,
+            told=asyncio.shield(ridden) if riding and ridden is not None else None,
         )
         if any(map(_own_words, moment.messages)):
             return event
@@ -436,11 +454,8 @@ class _Soon:
             self._task.cancel()
 
 
-def _known(value: T) -> asyncio.Future[T]:
-    """What need not be waited for."""
-    found: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    found.set_result(value)
-    return found
+async def _attached(moment: Moment, attaching: Attaching) -> Sequence[InboundMessage]:
+    return moment.messages if attaching is None else await asyncio.shield(attaching)
 
 
 def _setting(variables: dict[str, Any]) -> Change:

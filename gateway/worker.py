@@ -10,8 +10,9 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import replace
 from typing import Any, Literal
+
+from msgspec import structs
 
 from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRetry, UnknownTenant
 from gateway.inbox.base import Claim, Inbox
@@ -90,7 +91,7 @@ class Worker:
             pressure = self._pressure[claim.ref.tenant]
             pressure.note(claim.waited)
             if pressure.high():
-                claim = replace(claim, hurried=True)
+                claim = structs.replace(claim, hurried=True)
             name = claim.conversation
             if (earlier := self._newest.get(name)) is not None:  # its lease ended while this process was not running
                 log.warning("claim lost", extra={"conversation": name})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from processors.model_sizes import ModelSize
 
@@ -52,6 +53,7 @@ def tier_of(size: float) -> Tier:
     return next((tier for most, tier in _UP_TO if size <= most), LARGE)
 
 
+@lru_cache(maxsize=256)
 def budget(model: ModelSize) -> Budget:
     tier = tier_of(model.size)
     return Budget(

@@ -65,7 +65,7 @@ def _since(session: ShortTermMemory) -> Sequence[Message]:
 
 
 def _noted(session: ShortTermMemory, read: object, tries: int) -> ShortTermMemory:
-    return session.model_copy(update={"variables": {**session.variables, READ: read, TRIES: tries}})
+    return session.changed({"variables": {**session.variables, READ: read, TRIES: tries}})
 
 
 async def _note(manager: MemoryManager, ref: ConversationRef, was: object, now: object, tries: int) -> bool:

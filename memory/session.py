@@ -86,8 +86,8 @@ def append(
     history = [*session.history, *added]
     gone, history = history[:-max_messages], history[-max_messages:]
     left = [message["message_id"] for message in gone if "message_id" in message]
-    return session.model_copy(
-        update={
+    return session.changed(
+        {
             "history": history,
             "carried": [message for message in session.carried if message.get("message_id") not in new_ids],
             "recent_ids": _remembered([*session.recent_ids, *left]),
@@ -147,7 +147,7 @@ def note_event(session: ShortTermMemory, event: MemoryEvent) -> ShortTermMemory:
         variables["current_topic"] = topic
     elif event.event_type is not EventType.GENERIC_EVENT:
         variables["current_topic"] = event.event_type.value.lower()
-    return session.model_copy(update={"last_intent": event.event_type.value, "variables": variables})
+    return session.changed({"last_intent": event.event_type.value, "variables": variables})
 
 
 def worth_saving(event: MemoryEvent, threshold: float) -> bool:

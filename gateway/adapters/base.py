@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from config.tenants import Tenant
 from gateway.messages import Answer, InboundMessage, Target
 
@@ -47,8 +49,7 @@ class Call:
     key: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True):
     """The platform took a call."""
 
     message_ids: tuple[str, ...] = ()

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
+
+import msgspec
+from msgspec import structs
 
 from gateway.messages import InboundMessage
 from gateway.pacing import Limit
@@ -21,6 +24,7 @@ from memory.keys import ConversationRef
 SEEN_FOR = 72 * 3600  # seconds in which a repeated delivery is recognised
 ALIAS_FOR = 90 * 86_400  # seconds since its last use that it is known where a merged id's messages go
 LONGEST_BATCH = 20  # messages answered together at the most
+NOBODYS = ConversationRef("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,7 @@ class Policy:
     max_attempts: int = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """The right to handle one batch of one conversation, until the lease ends."""
 
     conversation: str  # the session's key
@@ -48,21 +51,19 @@ class Claim:
     waited: float = 0.0  # seconds it was ready
     hurried: bool = False  # the queue grows faster than it drains: a cheap answer in time beats a good one late
     owner: str | None = None  # whose conversation it is, where that is another id than the one its messages have
-    ref: ConversationRef = field(init=False, compare=False)
+    ref: ConversationRef = NOBODYS  # told by the messages and the owner
 
     def __post_init__(self) -> None:
         ref = conversation_of(self.messages[0])
-        object.__setattr__(self, "ref", ref if self.owner is None else ref._replace(user=self.owner))
+        structs.force_setattr(self, "ref", ref if self.owner is None else ref._replace(user=self.owner))
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(msgspec.Struct, frozen=True):
     claims: tuple[Claim, ...]
     next_due: float | None  # seconds until a waiting conversation is due, None: none waits
 
 
-@dataclass(frozen=True, slots=True)
-class SessionWrite:
+class SessionWrite(msgspec.Struct, frozen=True):
     """A session to store together with the end of a turn."""
 
     value: bytes

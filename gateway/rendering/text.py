@@ -37,7 +37,7 @@ def literal(text: str) -> str:
 def visible(text: str) -> bool:
     """Whether there is anything to see: spaces of any width, format characters and fillers are not."""
     first = text[:1]
-    return "ก" <= first <= "ฮ" or "!" <= first <= "~" or _VISIBLE.search(text) is not None
+    return "ก" <= first <= "ฮ" or "เ" <= first <= "ไ" or "!" <= first <= "~" or _VISIBLE.search(text) is not None
 
 
 def cluster_ends(text: str) -> list[int]:

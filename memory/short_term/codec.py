@@ -108,7 +108,7 @@ def _opened(fields: dict[str, Any]) -> ShortTermMemory:
         if (said := given[name]) is not None:
             moment = datetime.fromisoformat(said)
             given[name] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return _BLANK.model_copy(update=given)
+    return _BLANK.changed(given)
 
 
 def stored_rev(raw: bytes | None) -> int:

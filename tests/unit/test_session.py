@@ -177,3 +177,15 @@ def test_of_few_messages_none_is_left_out_of_a_prompt() -> None:
     assert context.steady(added(fresh(), *said, most=5), 5) == 5
     assert context.steady(fresh(), 20) == 0
     assert context.steady(fresh(*said), 20) == 9
+
+
+def test_a_changed_session_is_the_copy_that_pydantic_makes() -> None:
+    session = added(fresh(message("before", "m0")), message("hello", "m1"))
+    was = session.model_dump_json()
+    fields = {"last_intent": "INQUIRY", "variables": {"current_topic": "cake"}}
+    made, copied = session.changed(fields), session.model_copy(update=fields)
+    assert made == copied
+    assert made.model_fields_set == copied.model_fields_set
+    assert made.model_dump_json() == copied.model_dump_json()
+    assert made.changed({"summary": "s"}).model_copy(deep=True).summary == "s"
+    assert session.model_dump_json() == was

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 A_SECOND = 100.0  # webhooks of a tenant, of one process, that never wait: more than a worker answers
 AT_ONCE = 200.0  # … and as many more after a while of silence
+_EACH, _BURST = 1 / A_SECOND, AT_ONCE / A_SECOND  # seconds that a webhook takes of a share, and those of a whole one
 LONGEST = 0.5  # seconds: platforms wait a second or more for their answer
 _OTHERS = 5.0  # seconds in which somebody else wrote
 _MOST = 10_000  # tenants that are remembered
@@ -37,14 +38,15 @@ class Admission:
         """Whether the tenant's next webhook need not wait. It counts when it is `counted`."""
         now = self._clock()
         beside = self._last not in ("", tenant) or now - self._others < _OTHERS
-        return not beside or self._due.get(tenant, now) - now + 1 / A_SECOND <= AT_ONCE / A_SECOND
+        return not beside or self._due.get(tenant, now) - now + _EACH <= _BURST
 
     def counted(self, tenant: str) -> float:
         """Takes one of its share; seconds that it waits."""
         now = self._clock()
-        due = max(now, self._due.pop(tenant, now)) + 1 / A_SECOND
-        ahead = due - now - AT_ONCE / A_SECOND
-        self._due[tenant] = min(due, now + AT_ONCE / A_SECOND + LONGEST)
+        due = self._due.pop(tenant, now)
+        due = (due if due > now else now) + _EACH
+        ahead = due - now - _BURST
+        self._due[tenant] = due if ahead <= LONGEST else now + _BURST + LONGEST
         if len(self._due) > _MOST:
             self._due.popitem(last=False)
         if self._last not in ("", tenant):

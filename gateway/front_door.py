@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
@@ -170,7 +171,7 @@ async def door(
         metrics=metrics,
         bot_ids=bot_ids,
         states=states,
-        clock=lambda: clock().timestamp(),
+        clock=time.time if clock is utc_now else lambda: clock().timestamp(),
     )
     forget = Forgetting(manager, inbox, client, settings.data_dir)
     audit_log = AuditLog(settings.data_dir)

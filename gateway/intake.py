@@ -59,7 +59,8 @@ class Intake:
 
     def passed_over(self, tenant: Tenant, channel: str, received: Received, wanted: Wanted) -> None:
         """Counts the rest."""
-        self.count(tenant, channel, received.passed_over)
+        if received.passed_over:
+            self.count(tenant, channel, received.passed_over)
         if skipped := len(received.messages) - len(wanted):
             self._metrics.passed_over.labels(tenant=tenant.id, channel=channel, kind=NOT_FOR_US).inc(skipped)
 
@@ -94,9 +95,11 @@ class Keeps(Protocol):
 def concerns_us(tenant: Tenant, message: InboundMessage, blocked: Collection[str] = ()) -> bool:
     """Whether it is for the bot: a group's talk among itself is not, unless the shop wants all of it, nor is what
     blocked people write, whom the tenant's file or its staff name."""
-    amends = KINDS[message.kind].fate is Fate.REMEMBERED
-    named = not amends and (blocked or tenant.blocked_users)
-    if named and not {message.user_id, message.sender_id}.isdisjoint((*tenant.blocked_users, *blocked)):
+    if (
+        (blocked or tenant.blocked_users)
+        and not {message.user_id, message.sender_id}.isdisjoint((*tenant.blocked_users, *blocked))
+        and not _amends(message)
+    ):
         return False
     if tenant.is_staff_chat(message.channel, message.chat_id):
         return "quoted_message_id" in message.extra  # staff talk among themselves; a reply may be for a customer
@@ -107,7 +110,11 @@ def concerns_us(tenant: Tenant, message: InboundMessage, blocked: Collection[str
         return False
     # What was changed or taken back may be kept; whether a quote is of the bot's own words, the history tells.
     quotes = message.platform == "line" and "quoted_message_id" in message.extra
-    return groups == "always" or message.mentioned or amends or quotes or message.kind is Kind.POSTBACK
+    return groups == "always" or message.mentioned or _amends(message) or quotes or message.kind is Kind.POSTBACK
+
+
+def _amends(message: InboundMessage) -> bool:
+    return KINDS[message.kind].fate is Fate.REMEMBERED
 
 
 def policy_for(tenant: Tenant, message: InboundMessage) -> Policy:

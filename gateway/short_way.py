@@ -95,7 +95,8 @@ class WebhookHttp(GuardedHttp):
         if not self._offered(found[1], headers, body, request):
             self.cycle = before
             return False
-        self.ended()
+        if self._reading:
+            self.ended()
         return True
 
     def answered(self) -> None:

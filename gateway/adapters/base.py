@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -14,12 +14,11 @@ from config.tenants import Tenant
 from gateway.messages import Answer, InboundMessage, Target
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(msgspec.Struct, frozen=True):
     """What one verified webhook body held."""
 
     messages: tuple[InboundMessage, ...]
-    passed_over: Mapping[str, int] = field(default_factory=dict)  # kind -> count, of what we don't handle
+    passed_over: Mapping[str, int] = {}  # kind -> count, of what we don't handle
     destination: str | None = None  # LINE: the bot's own user id
 
 

@@ -40,7 +40,8 @@ SLOWEST_BODY = 10.0  # seconds
 _DESTINATION = re.compile(rb'"destination"\s*:\s*"(U[0-9a-f]{32})"')
 NOWHERE = "Nothing can be kept just now"
 RETRY_AFTER = 5  # seconds we ask a platform to wait when nothing can be kept
-_READ = {name.encode(): name for name in ("content-length", line.SIGNATURE_HEADER, telegram.SECRET_HEADER)}
+_SIGNED = {name.encode(): name for name in (line.SIGNATURE_HEADER, telegram.SECRET_HEADER)}
+_READ = {b"content-length": "content-length", **_SIGNED}
 _TAKEN = [(b"content-type", b"application/json"), (b"content-length", b"2")]  # no browser sees it: it was signed
 _TAKEN_HEAD = b"HTTP/1.1 200 OK\r\n" + b"".join(b"%b: %b\r\n" % header for header in _TAKEN)
 
@@ -110,10 +111,10 @@ class Webhooks:
         ):
             return False
         receiver = self._receivers.get(platform)
-        given = {name: headers[raw].decode("latin-1") for raw, name in _READ.items() if raw in headers}
+        if receiver is None:
+            return False
+        given = {name: headers[raw].decode("latin-1") for raw, name in _SIGNED.items() if raw in headers}
         try:
-            if receiver is None:
-                return False
             received = receiver.receive(tenant, channel, body, given, self._clock())
         except ReceiveFault:
             return False

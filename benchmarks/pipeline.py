@@ -77,7 +77,7 @@ async def measure(seconds: float, only: set[str], quick: bool = False) -> dict[s
             result["first_answer_s"] = await starting.first_answer(house)
         if "session" in only:
             result["redis"] = await redis_cost.round_trips(house.client, min(seconds, 2.0))
-            result["session"] = await redis_cost.of_a_session(house.client, 1000)
+            result["session"] = await redis_cost.of_a_session(house.client, 40)
         serve_port = await house.start_serve()
         if "webhooks" in only:
             result["webhooks"] = await acknowledgements(house, serve_port, seconds)

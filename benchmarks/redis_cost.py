@@ -18,6 +18,7 @@ from memory.short_term import codec, lua
 from memory.short_term.redis import RedisSessions
 
 _INNER = "evalsha"  # what clients send; what scripts do inside stands in the same statistics
+_BLOCK = 20
 _QUIET = 3.0  # seconds over which the idle processes' own commands are counted
 
 
@@ -88,57 +89,80 @@ async def _figures(client: Redis) -> dict[str, float]:
     }
 
 
-async def of_a_session(client: Redis, rounds: int) -> dict[str, float]:
+async def of_a_session(client: Redis, blocks: int) -> dict[str, float]:
     """Load and save of a session of 20 Thai messages, beside one pipelined round trip that moves the same bytes: by
-    themselves, two round trips, and as turns do it, with the claim and the end that they make anyway."""
-    sessions, ref = RedisSessions(client), ref_of("line", 9_999_999)
-    await sessions.save(ref, full_session(ref), TTL)
-    key = keys.session(ref)
-    raw: Any = await client.get(key)
-    loaded_saved, bare, coded = [], [], []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        session = await sessions.load(ref)
-        assert session is not None
-        assert await sessions.save(ref, session, TTL)
-        loaded_saved.append(time.perf_counter() - begin)
-        begin = time.perf_counter()
-        pipe: Any = client.pipeline(transaction=False)
-        pipe.get(f"{key}:bare").set(f"{key}:bare", raw, px=TTL * 1000)
-        await pipe.execute()
-        bare.append(time.perf_counter() - begin)
-        begin = time.perf_counter()
-        codec.encode(codec.decode(raw), 2)
-        coded.append(time.perf_counter() - begin)
-    riding = await _riding(client, min(rounds, 500))
-    text = sum(len(line["message"].encode()) for line in full_session(ref).history)
-    held: Any = await client.memory_usage(key)
-    await client.delete(f"{key}:bare")
-    await sessions.delete(ref)
+    themselves, two round trips, and as turns do it, with the claim and the end that they make anyway. All of it in
+    turn, `_BLOCK` times each; a ratio is the median of the blocks' ratios."""
+    ways = _Ways(client)
+    await ways.begin()
+    found = []
+    for _ in range(blocks):
+        took: dict[str, list[float]] = {name: [] for name in ("apart", "full", "empty", "bare", "coded")}
+        for _ in range(_BLOCK):
+            took["apart"].append(await ways.apart())
+            took["full"].append(await ways.claimed_and_ended(full=True))
+            took["bare"].append(await ways.bare())
+            took["empty"].append(await ways.claimed_and_ended(full=False))
+            took["coded"].append(ways.coded())
+        found.append({name: median(times) for name, times in took.items()})
+    text = sum(len(line["message"].encode()) for line in ways.session.history)
+    held: Any = await client.memory_usage(keys.session(ways.ref))
+    await ways.end()
     return {
-        "load_save_us": median(loaded_saved) * 1e6,
-        "bare_us": median(bare) * 1e6,
-        "decode_encode_us": median(coded) * 1e6,
-        "ratio": median(loaded_saved) / median(bare),
-        "riding_us": riding * 1e6,
-        "riding_ratio": riding / median(bare),
+        "load_save_us": median([one["apart"] for one in found]) * 1e6,
+        "bare_us": median([one["bare"] for one in found]) * 1e6,
+        "decode_encode_us": median([one["coded"] for one in found]) * 1e6,
+        "ratio": median([one["apart"] / one["bare"] for one in found]),
+        "riding_us": median([one["full"] - one["empty"] for one in found]) * 1e6,
+        "riding_ratio": median([(one["full"] - one["empty"]) / one["bare"] for one in found]),
         "text_bytes": text,
-        "value_bytes": len(raw),
+        "value_bytes": len(ways.raw),
         "redis_bytes": held,
         "bytes_ratio": held / text,
     }
 
 
-async def _riding(client: Redis, rounds: int) -> float:
-    """Seconds that claiming and ending a batch take longer with a full session than without any, in turn."""
-    inbox, ref = RedisInbox(client, "benchmark"), ref_of("line", 9_999_998)
-    sessions = RedisSessions(client)
-    took: dict[bool, list[float]] = {True: [], False: []}
-    for number in range(2 * rounds):
-        full = number % 2 == 0
-        await sessions.delete(ref)
+class _Ways:
+    """Each way of loading and saving a full session, and what it is held against; all say how many seconds it took."""
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+        self._inbox = RedisInbox(client, "benchmark")
+        self._sessions = RedisSessions(client)
+        self.ref = ref_of("line", 9_999_999)
+        self.session = full_session(self.ref)
+        self.raw = codec.encode(self.session, 1)
+
+    async def begin(self) -> None:
+        await self._sessions.delete(self.ref)
+        await self._sessions.save(self.ref, self.session, TTL)
+
+    async def apart(self) -> float:
+        begin = time.perf_counter()
+        session = await self._sessions.load(self.ref)
+        assert session is not None
+        assert await self._sessions.save(self.ref, session, TTL)
+        return time.perf_counter() - begin
+
+    async def bare(self) -> float:
+        key = f"{keys.session(self.ref)}:bare"
+        begin = time.perf_counter()
+        pipe: Any = self._client.pipeline(transaction=False)
+        pipe.get(key).set(key, self.raw, px=TTL * 1000)
+        await pipe.execute()
+        return time.perf_counter() - begin
+
+    def coded(self) -> float:
+        begin = time.perf_counter()
+        codec.encode(codec.decode(self.raw), 2)
+        return time.perf_counter() - begin
+
+    async def claimed_and_ended(self, *, full: bool) -> float:
+        """A batch of one message, of somebody with that session or without any."""
+        ref = self.ref._replace(user=f"{self.ref.user}:{full}")
+        await self._sessions.delete(ref)
         if full:
-            await sessions.save(ref, full_session(ref), TTL)
+            await self._client.set(keys.session(ref), self.raw)
         message = InboundMessage(
             tenant=ref.tenant,
             channel="line-main",
@@ -147,15 +171,19 @@ async def _riding(client: Redis, rounds: int) -> float:
             user_id=ref.user,
             chat_id="",
         )
-        await inbox.put([(message, Policy())])
+        await self._inbox.put([(message, Policy())])
         begin = time.perf_counter()
-        [claim] = (await inbox.claim(1)).claims
+        [claim] = (await self._inbox.claim(1)).claims
         write = None
         if claim.session:
             session = codec.decode(claim.session)
             value = codec.encode(session, session.rev + 1)
             write = SessionWrite(value, session.rev, codec.ttl_ms(TTL), lua.member(ref), lua.score(session))
-        assert await inbox.finish(claim, write) == (Outcome.DONE, None)
-        took[full].append(time.perf_counter() - begin)
-    await sessions.delete(ref)
-    return median(took[True]) - median(took[False])
+        assert await self._inbox.finish(claim, write) == (Outcome.DONE, None)
+        took = time.perf_counter() - begin
+        await self._sessions.delete(ref)
+        return took
+
+    async def end(self) -> None:
+        await self._client.delete(f"{keys.session(self.ref)}:bare")
+        await self._sessions.delete(self.ref)

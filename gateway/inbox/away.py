@@ -229,11 +229,13 @@ class SafeInbox:
             while entries:
                 entry = entries[0]
                 message = entry.spooled.message
+                self._puts.note(
+                    [name_of(message)]
+                )  # also of what was answered: with its file goes what tells of that here
                 if entry.answered:
                     await self._inbox.mark_seen(name_of(message), event_of(message))
                     await self._catch_up(_ref(message))
                 else:
-                    self._puts.note([name_of(message)])
                     await self._inbox.put([(message, entry.spooled.policy)])
                 await asyncio.to_thread(entry.remove)
                 entries.pop(0)

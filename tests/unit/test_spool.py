@@ -405,6 +405,32 @@ async def test_what_is_delivered_again_while_the_inbox_is_away_is_not_answered_a
     assert taken == ["3"]
 
 
+async def test_what_was_answered_from_here_is_not_answered_again_when_the_inbox_is_away_once_more(
+    tmp_path: Path,
+) -> None:
+    remote, spool, taken, stop = Remote(), Spool(tmp_path), [], asyncio.Event()
+
+    async def take(entry: Entry) -> None:
+        taken.append(entry.spooled.message.event_id)
+        entry.mark_answered()
+        entry.release()
+
+    safe = SafeInbox(remote, spool, take, nothing)
+    safe.away = True
+    first = message("1")
+    assert await safe.put([(first, Policy())]) == [True]
+    watching = asyncio.create_task(safe.watch(stop))
+    async with asyncio.timeout(60):
+        while spool.count():
+            await asyncio.sleep(0.01)
+    stop.set()
+    await watching
+    assert (remote.events, safe.away) == (["seen line-main:1"], False)
+    safe.away = True
+    assert await safe.put([(first, Policy()), (message("2", user="line:b"), Policy())]) == [True, True]
+    assert taken == ["1", "2"]
+
+
 @pytest.mark.parametrize(
     ("waiting", "answered"), [([], ["1", "2"]), (["sm:shop:line:a"], ["2"]), (None, [])], ids=["none", "one", "many"]
 )

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from memory.long_term import events
 from memory.models import LongTermMemory
 from processors.models import Language, MemoryEvent
-from processors.summary import LONGEST, summarise_events
+from processors.summary import LONGEST, Tally, summarise_events
 
+_TALLY = "tally"
 _BETWEEN = " · "
 COUNTED = 100  # events, the newest, that the summary is made from: so that its cost does not grow with a history
 
@@ -20,8 +21,31 @@ COUNTED = 100  # events, the newest, that the summary is made from: so that its 
 def with_events(memory: LongTermMemory, new: Sequence[MemoryEvent], language: Language | None) -> str:
     """The summary now that `new` events have come."""
     told, gist = _parts(memory, events.count(memory))
+    if (counts := _tallied(memory, new)) is not None:
+        return _joined(counts.told(told, language), gist)
     counted = [*events.newest(memory, COUNTED - len(new)), *new]
     return _joined(summarise_events(told, counted[-COUNTED:], language), gist)
+
+
+def _tallied(memory: LongTermMemory, new: Sequence[MemoryEvent]) -> Tally | None:
+    """All events and the new ones, counted on from the last time; None where not all of them count, or they can't be
+    told apart. The counts lie beside the events: of those that there were, and of those that were to come."""
+    known = events.told(memory)
+    if not known or not new or len(known) + len(new) > COUNTED:
+        return None
+    beside = events.beside(memory)
+    counts: Tally | None
+    # Taken out: whoever else counts now begins anew.
+    were, came, counts = beside.pop(_TALLY, ((), (), None))
+    # Events come at the end, and retention takes some from anywhere: then none is at its place any more.
+    same = len(known) == len(were) + len(came) and None not in came
+    same = same and bool(were) and known[0] is were[0] and known[len(were) - 1] is were[-1]
+    if counts is None or not (same and [one.event_id for one in known[len(were) :]] == came):
+        counts = Tally()
+        counts.add(known)
+    counts.add(new)
+    beside[_TALLY] = known, [one.event_id for one in new], counts
+    return counts
 
 
 def with_gist(memory: LongTermMemory, gist: str) -> str:

@@ -364,10 +364,19 @@ def _older(line: bytes, before: datetime, safe: Safe) -> bool:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) < before
 
 
-@contextmanager
-def _faults(folder: Path | str, deed: str) -> Iterator[None]:
-    """The edge: what the system raises becomes LongTermUnavailable."""
-    try:
-        yield
-    except OSError as error:
-        raise LongTermUnavailable(f"transcripts in {folder} can't be {deed}: {error.strerror or error}") from error
+class _faults:
+    """The edge: what the system raises becomes LongTermUnavailable. A class, as it is entered at each turn."""
+
+    __slots__ = ("_deed", "_folder")
+
+    def __init__(self, folder: Path | str, deed: str) -> None:
+        self._folder = folder
+        self._deed = deed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            reason = error.strerror or error
+            raise LongTermUnavailable(f"transcripts in {self._folder} can't be {self._deed}: {reason}") from error

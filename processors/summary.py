@@ -36,6 +36,7 @@ _COUNTED = (
     (EventType.FEEDBACK, "ให้ความเห็น {n} ครั้ง", ("gave feedback once", "gave feedback {n} times")),
     (EventType.INFORMATION, "แจ้งข้อมูล {n} ครั้ง", ("gave details once", "gave details {n} times")),
 )
+_QUOTED = frozenset(kind for kind, *_ in _COUNTED)
 _OFTEN = 3  # questions about one thing
 _MOST_KNOWN = 10_000
 _known_topics: dict[int, tuple[str, ...]] = {}  # of a question, by its hash
@@ -59,41 +60,59 @@ def summarise_events(previous_summary: str, events: Sequence[Told], language: La
 
     `events` are all that are kept, oldest first: the counts come from them, so saying it again after each event does
     not add anything up twice. Without events the previous summary stands."""
-    if not events:
-        return previous_summary[:LONGEST]
-    thai = language != "en"
-    parts = []
-    counts: dict[EventType, int] = {}
-    newest: dict[EventType, Told] = {}
-    asked: dict[str, int] = {}
-    for event in events:
-        kind = event.event_type
-        counts[kind] = counts.get(kind, 0) + 1
-        newest[kind] = event
-        if kind is EventType.INQUIRY:
-            for topic in _topics_of(event.said):
-                asked[topic] = asked.get(topic, 0) + 1
-    for event_type, in_thai, (once, more) in _COUNTED:
-        if not (count := counts.get(event_type, 0)):
-            continue
-        said = in_thai.format(n=count) if thai else once if count == 1 else more.format(n=count)
-        last = newest[event_type]
-        when = last.timestamp.astimezone(UTC).date().isoformat()
-        label = "ล่าสุด" if thai else "last"
-        parts.append(f"{said} ({label} {when}: {_quote(last)})")
-    for topic, count in sorted(asked.items(), key=lambda one: -one[1])[:2]:
-        in_thai_topic, english, _ = _TOPICS[topic]
-        if thai:
-            parts.append(f"{'ถามเรื่อง' if count < _OFTEN else 'มักถามเรื่อง'}{in_thai_topic}")
-        else:
-            parts.append(f"asks about {english}" + (" often" if count >= _OFTEN else ""))
-    if not parts:
-        return previous_summary[:LONGEST]
-    summary = "; ".join(parts)
-    while len(summary) > LONGEST and len(parts) > 1:
-        parts.pop()
+    tally = Tally()
+    tally.add(events)
+    return tally.told(previous_summary, language)
+
+
+class Tally:
+    """What a summary is made from: so that what comes later can be added, and nothing is counted again."""
+
+    __slots__ = ("_asked", "_counts", "_newest")
+
+    def __init__(self) -> None:
+        self._counts: dict[EventType, int] = {}
+        self._newest: dict[EventType, str] = {}  # when it was, and what it said
+        self._asked: dict[str, int] = {}
+
+    def add(self, events: Sequence[Told]) -> None:
+        """Of the newest that there are, oldest first."""
+        counts, asked = self._counts, self._asked
+        newest: dict[EventType, Told] = {}
+        for event in events:
+            kind = event.event_type
+            counts[kind] = counts.get(kind, 0) + 1
+            if kind is EventType.INQUIRY:
+                for topic in _topics_of(event.said):
+                    asked[topic] = asked.get(topic, 0) + 1
+            else:
+                newest[kind] = event
+        for kind, event in newest.items():
+            if kind in _QUOTED:
+                self._newest[kind] = f"{event.timestamp.astimezone(UTC).date().isoformat()}: {_quote(event)}"
+
+    def told(self, previous: str, language: Language | None) -> str:
+        """See summarise_events."""
+        thai = language != "en"
+        parts = []
+        for event_type, in_thai, (once, more) in _COUNTED:
+            if not (count := self._counts.get(event_type, 0)):
+                continue
+            said = in_thai.format(n=count) if thai else once if count == 1 else more.format(n=count)
+            parts.append(f"{said} ({'ล่าสุด' if thai else 'last'} {self._newest[event_type]})")
+        for topic, count in sorted(self._asked.items(), key=lambda one: -one[1])[:2]:
+            in_thai_topic, english, _ = _TOPICS[topic]
+            if thai:
+                parts.append(f"{'ถามเรื่อง' if count < _OFTEN else 'มักถามเรื่อง'}{in_thai_topic}")
+            else:
+                parts.append(f"asks about {english}" + (" often" if count >= _OFTEN else ""))
+        if not parts:
+            return previous[:LONGEST]
         summary = "; ".join(parts)
-    return summary[0].upper() + summary[1:LONGEST]
+        while len(summary) > LONGEST and len(parts) > 1:
+            parts.pop()
+            summary = "; ".join(parts)
+        return summary[0].upper() + summary[1:LONGEST]
 
 
 async def summarise_session(

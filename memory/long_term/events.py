@@ -138,6 +138,7 @@ class Unread(LongTermMemory):
     """A memory whose events are made when somebody asks for all of them."""
 
     _told: Sequence[Event] = PrivateAttr(default=())
+    _beside: dict[str, Any] = PrivateAttr(default_factory=dict)  # one for all that were copied of each other
 
     if not TYPE_CHECKING:
 
@@ -190,6 +191,12 @@ def copied(memory: M, fields: Mapping[str, Any], strange: Mapping[str, Any] | No
 def told(memory: LongTermMemory) -> Sequence[Event] | None:
     """None: they were made, and may have been changed since."""
     return _own(memory)["_told"] if _unread(memory) else None
+
+
+def beside(memory: LongTermMemory) -> dict[str, Any]:
+    """What was worked out of the events that are `told`, for whoever makes sure that it is of the same ones."""
+    found: dict[str, Any] = _own(memory)["_beside"]
+    return found
 
 
 def _unread(memory: LongTermMemory) -> bool:

@@ -23,7 +23,7 @@ from config.vault import Vault, key_id, key_of
 from memory import MemoryConfig, MemoryManager, context, history, keys, search
 from memory.canonical import resolved_with_shared
 from memory.long_term import events
-from memory.long_term.document import dump, empty, parse, plain, view
+from memory.long_term.document import copy, dump, empty, extend, parse, plain, view
 from memory.long_term.events import Event
 from memory.long_term.json_files import JsonFiles
 from memory.models import LongTermMemory
@@ -33,6 +33,7 @@ from memory.recall.finder import Finder
 from memory.recall.ranking import Ranking
 from memory.recall.word_files import WordFiles
 from memory.renewal import Outcome, Renewal
+from memory.retention import Retention
 from processors.models import EventType, Language, MemoryEvent
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -454,3 +455,37 @@ def test_a_copy_is_what_pydantic_makes_of_it(unread_events: bool) -> None:
     )
     for one in (out.__dict__, out.model_fields_set, out.__pydantic_extra__):
         assert all(one is not other for other in (known.__dict__, known.model_fields_set, known.__pydantic_extra__))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_summary_that_is_counted_on_is_the_one_that_counts_all_of_them(seed: int) -> None:
+    luck, numbers = random.Random(seed), itertools.count(1)
+
+    def some() -> list[MemoryEvent]:
+        made = [event(next(numbers)) for _ in range(luck.choice((1, 1, 1, 2)))]
+        kinds = [luck.choice(list(EventType)) for _ in made]
+        said = luck.choice(("ราคาเท่าไหร่", "how much, and when do you open", "two lattes", "มีของไหม"))
+        return [
+            one.model_copy(update={"event_type": kind, "payload": {"original_message": f"{said} {one.event_id}"}})
+            for one, kind in zip(made, kinds, strict=True)
+        ]
+
+    def longer(known: LongTermMemory, new: list[MemoryEvent], most: int = 1000) -> LongTermMemory:
+        rules = Retention(max_events=most, days=0)
+        return extend(known, [{"events": [plain(one) for one in new]}], NOW, rules)
+
+    known = events.with_events(view(empty(TENANT, USER), TENANT, USER), unread(some()))
+    for _ in range(60):
+        held, new = copy(known), some()
+        language: Language = luck.choice(("th", "en"))
+        all_of_them = view(empty(TENANT, USER) | {"events": [plain(one) for one in held.events]}, TENANT, USER)
+        assert history.with_events(copy(known), new, language) == history.with_events(all_of_them, new, language)
+        match luck.randrange(8):
+            case 0:  # it could not be written
+                continue
+            case 1:  # nor this, and another process wrote meanwhile
+                known = longer(known, some())
+            case 2:  # some are too many
+                known = longer(known, new, most=luck.randrange(2, 12))
+            case _:
+                known = longer(known, new)

@@ -32,6 +32,7 @@ from memory.keys import ConversationRef
 log = logging.getLogger(__name__)
 
 PATIENCE = 1.0  # seconds for a put: LINE gives up on a webhook after two
+AT_ONCE = 500  # messages of one put: a script takes no more than some thousand values, and holds up everybody meanwhile
 PROBE_EVERY = 0.5  # seconds while it is away
 CONTACT_EVERY = 5.0  # seconds while it is not
 
@@ -149,12 +150,16 @@ class SafeInbox:
             raise InboxUnavailable("the inbox is away")
         names = [name_of(message) for message, _ in messages]
         noted = self._puts.note(names)  # first: this process may be killed before it hears the answer
+        kept: list[bool] = []
         try:
-            async with asyncio.timeout(PATIENCE):
-                kept = await self._inbox.put(messages)
+            for begin in range(0, len(messages), AT_ONCE):
+                async with asyncio.timeout(PATIENCE):
+                    kept += await self._inbox.put(messages[begin : begin + AT_ONCE])
         except (InboxUnavailable, TimeoutError) as error:
             self.away = True
             away = error if isinstance(error, InboxUnavailable) else InboxUnavailable("no answer", ambiguous=True)
+            if kept:  # a part of them stands there
+                away = InboxUnavailable(str(away), ambiguous=True)
             log.warning("the inbox is away: %s", away)
             if not away.ambiguous:
                 self._puts.take_back(noted)

@@ -372,6 +372,34 @@ async def test_a_clock_that_is_set_back_changes_no_order(tmp_path: Path, monkeyp
     assert texts(spool.free()) == ["1", "2", "3"]
 
 
+async def test_a_webhook_of_thousands_goes_in_parts_of_which_some_may_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.inbox.away.AT_ONCE", 2)
+
+    class Halting(Remote):
+        def __init__(self) -> None:
+            super().__init__()
+            self.sizes: list[int] = []
+
+        async def put(self, messages: Any) -> list[bool]:
+            self.sizes.append(len(messages))
+            if len(self.sizes) == 4:
+                self.fails = [InboxUnavailable("refused")]
+            return await super().put(messages)
+
+    remote, spool = Halting(), Spool(tmp_path)
+    safe = SafeInbox(remote, spool, nothing, nothing)
+    many = [(message(str(number), user=f"line:{number}"), Policy()) for number in range(3)]
+    assert await safe.put(many) == [True] * 3
+    assert remote.events == [str(number) for number in range(3)]
+    assert remote.sizes == [2, 1]
+    again = [(message(f"again {number}"), Policy()) for number in range(3)]
+    assert await safe.put(again) == [True] * 3
+    assert remote.events[3:] == [f"again {number}" for number in range(2)]
+    assert {entry.spooled.doubtful for entry in spool.free()} == {True}  # those are there, whatever became of the last
+
+
 async def test_a_message_that_may_stand_in_the_inbox_is_answered_by_no_process_from_here(tmp_path: Path) -> None:
     remote, spool, taken = Remote(), Spool(tmp_path), []
 

@@ -31,17 +31,16 @@ class Shielded:
     async def _named(self, names: Withheld, request: ChatRequest) -> Completion:
         return _whole(names, await self._model.complete(_told(names, request)))
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
+    def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
         names = self._names(request)
-        pieces = cast(
-            "AsyncGenerator[str | Completion, None]", self._model.stream(_told(names, request) if names else request)
-        )
+        return self._model.stream(request) if names is None else self._without(names, request)
+
+    async def _without(self, names: Withheld, request: ChatRequest) -> AsyncIterator[str | Completion]:
+        pieces = cast("AsyncGenerator[str | Completion, None]", self._model.stream(_told(names, request)))
         held = ""
         async with aclosing(pieces):
             async for piece in pieces:
-                if names is None:
-                    yield piece
-                elif isinstance(piece, Completion):
+                if isinstance(piece, Completion):
                     if held:
                         yield names.whole(held)
                     yield _whole(names, piece)

@@ -55,7 +55,7 @@ class Streamed:
         """The text in it, "" where there is none yet. Raises LLMError for an error told in the stream, ValueError for
         what is no JSON."""
         *lines, self._rest = (self._rest + data).split(b"\n")
-        return "".join(map(self._line, lines))
+        return "".join(map(self._line, filter(None, lines)))
 
     def whole(self) -> dict[str, Any]:
         """The answer as `/chat/completions` gives it when it is not streamed; without a finish reason where the stream
@@ -71,13 +71,11 @@ class Streamed:
     def _line(self, line: bytes) -> str:
         if not line.startswith(b"data:"):
             return ""
-        data = line[5:].strip()
-        if not data or data == _END:
-            return ""
         try:
-            chunk = _plain(data)
+            chunk = _plain(line[5:])
         except msgspec.MsgspecError:
-            return self._other(orjson.loads(data))
+            data = line[5:].strip()
+            return self._other(orjson.loads(data)) if data and data != _END else ""
         if chunk.model:
             self._of_all["model"] = chunk.model
         if chunk.provider:

@@ -75,11 +75,8 @@ class Draft:
         self._drafts = drafts
         self._times = drafts.times
         self._token = token
-        self._limits = limits_beside(target)
+        self._target = target
         self._show = show
-        self._place: dict[str, Any] = {"chat_id": target.chat_id, "draft_id": 1 + secrets.randbelow(2**31 - 1)}
-        if target.thread_id is not None:
-            self._place["message_thread_id"] = int(target.thread_id)
         self._said: Callable[[], str] = str
         self._news = asyncio.Event()
         self._begins: asyncio.TimerHandle | None = None
@@ -109,6 +106,11 @@ class Draft:
         await asyncio.wait({showing})
 
     async def _show_all(self) -> None:
+        target = self._target
+        self._limits = limits_beside(target)
+        self._place: dict[str, Any] = {"chat_id": target.chat_id, "draft_id": 1 + secrets.randbelow(2**31 - 1)}
+        if target.thread_id is not None:
+            self._place["message_thread_id"] = int(target.thread_id)
         shown, at = "", 0.0
         while not self._over:
             self._news.clear()

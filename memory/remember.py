@@ -121,8 +121,8 @@ def _tells(event: MemoryEvent) -> bool:
 
 
 def _learned(memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequence[MemoryEvent]) -> Changes:
-    ids = told_events.ids(memory)
-    new = [event for event in batch if event.event_id not in ids]
+    known_already = told_events.knows(memory)
+    new = [event for event in batch if not known_already(event.event_id)]
     known: Sequence[Fact] = memory.facts
     changed: list[Fact] = []
     for event in (*new, *heard):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memory.episodes import Episode, moment
 from memory.facts import Fact, Scope, shown
-from memory.long_term.events import dated
+from memory.long_term.event import dated
 from memory.message import Message
 from memory.procedures import Procedure
 from memory.recall.entry import Entry, Hit

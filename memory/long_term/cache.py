@@ -7,8 +7,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from memory.long_term.events import told
+from memory.long_term.many import Many
 from memory.long_term.place import Mark
 from memory.models import LongTermMemory
+
+_REST = 8 * 1024  # bytes of a person beside packed events
 
 
 class Sized(Protocol):
@@ -31,11 +35,12 @@ class Entry:
 
     @property
     def bytes(self) -> int:
-        return self.mark.bytes
+        events = told(self.memory)
+        return _REST + events.bytes if isinstance(events, Many) else self.mark.bytes * 3 // 2
 
 
 class Cache(Generic[E]):
-    """`max_bytes` counts the bytes on disk of what is held; in memory it is about as much."""
+    """`max_bytes` is about what is held takes in memory."""
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self._max_entries = max_entries

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from memory.episodes import Episode
 from memory.facts import Fact, attributes, settled, without_keys
 from memory.long_term import events
-from memory.long_term.events import Event
+from memory.long_term.event import Event
 from memory.long_term.frozen import frozen, thawed
 from memory.models import SCHEMA_VERSION, Changes, LongTermMemory
 from memory.person import Person
@@ -200,7 +200,7 @@ def told_apart(
 ) -> LongTermMemory:
     """What `view` of the document gives once retention is applied, with the events unread where that can be; `before`
     are those that go before its own."""
-    told = _longer(before, document["events"])
+    told = _longer(before, document["events"], now, rules)
     rest = {**document, "events": []}
     if told is None:
         rest["events"] = [*map(_as_plain, before), *document["events"]]
@@ -208,14 +208,14 @@ def told_apart(
     memory = view(rest, tenant, user)
     if told is None:
         return memory
-    return events.with_events(memory, keep(told, _when, now, rules))
+    return events.with_events(memory, told)
 
 
 def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rules: Retention) -> LongTermMemory:
     """What `view` of the merged document would give, at the cost of the new lines alone."""
     told = events.told(memory)
     if told is not None:
-        told = _longer(told, [raw for line in lines for raw in line.get("events", ())])
+        told = _longer(told, [raw for line in lines for raw in line.get("events", ())], now, rules)
     update: dict[str, Any] = {}
     for line in lines:
         for name, model in RECORDS.items():
@@ -234,25 +234,17 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
     if "facts" in update:
         update["attributes"] = attributes(update["facts"])
     if told is not None:
-        return events.with_events(memory, keep(told, _when, now, rules), update)
+        return events.with_events(memory, told, update)
     update["events"] = _extended(memory.events, lines, now, rules)
     return events.copied(memory, update)
 
 
-def _longer(known: Sequence[Event], raw: Sequence[Any]) -> Sequence[Event] | None:
-    """With what the lines of a journal add; None where that takes a closer look."""
+def _longer(known: Sequence[Event], raw: Sequence[Any], now: datetime, rules: Retention) -> Sequence[Event] | None:
+    """With what the lines of a journal add, and without what retention takes; None where that takes a closer look."""
     # Copied: events hold on to what they were read from, and orjson's bytes to all that was set aside for them, eight
     # kilobytes for one event.
     new = events.read(bytes(memoryview(dump(raw)))) if raw else []
-    if new is None:
-        return None
-    ids = {one.event_id for one in known}
-    added = []
-    for one in new:
-        if one.event_id is None or one.event_id not in ids:
-            ids.add(one.event_id)
-            added.append(one)
-    return [*known, *added] if added else known
+    return None if new is None else events.longer(known, new, now, rules)
 
 
 def _as_plain(event: Event) -> Document:

@@ -3,105 +3,29 @@ takes ten times as long. A turn needs a handful of them as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import MAXYEAR, UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-from zlib import crc32
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import MAXYEAR, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 import orjson
 from pydantic import BaseModel, PrivateAttr
 
-from memory.long_term.frozen import frozen
+from memory.long_term.event import Event
+from memory.long_term.many import Many, newer_behind
 from memory.models import LongTermMemory
-from processors.models import EventType, MemoryEvent, iso
+from memory.retention import Retention, keep
+from processors.models import MemoryEvent
 
 M = TypeVar("M", bound=BaseModel)
 
-_FIELDS = frozenset(("event_type", "payload", "importance_score", "timestamp", "event_id"))
-
-
-class Event(msgspec.Struct, frozen=True, gc=False):
-    """An event of which only the frame was read. Stricter than MemoryEvent: what is one of these is one of those."""
-
-    event_type: EventType
-    importance_score: Annotated[float, msgspec.Meta(ge=0, le=1)]
-    timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
-    payload: msgspec.Raw = msgspec.Raw(b"{}")
-    event_id: str | None = None
-
-    # What `memory.recall.entry.Findable` asks of it.
-
-    @property
-    def id(self) -> str:
-        return self.event_id or ""
-
-    @property
-    def kind(self) -> str:
-        return "event"
-
-    @property
-    def text(self) -> str:
-        return dated(self.timestamp, self.found_by)
-
-    @property
-    def found_by(self) -> str:
-        said = _said.decode(self.payload).original_message
-        return said if isinstance(said, str) else ""
-
-    @property
-    def weight(self) -> float:
-        return self.importance_score
-
-    @property
-    def at(self) -> datetime:
-        return self.timestamp
-
-    @property
-    def by(self) -> str:
-        return ""
-
-    @property
-    def mark(self) -> int:
-        return crc32(self.payload)
-
-    def plain(self) -> dict[str, Any]:
-        """The fields of the long-term file."""
-        out = {
-            "event_type": self.event_type.value,
-            "payload": orjson.loads(memoryview(self.payload)),
-            "importance_score": self.importance_score,
-            "timestamp": iso(self.timestamp),
-        }
-        return out if self.event_id is None else {**out, "event_id": self.event_id}
-
-    def whole(self) -> MemoryEvent:
-        return MemoryEvent.model_construct(
-            _fields_set=set(_FIELDS),
-            event_type=self.event_type,
-            payload=frozen(orjson.loads(memoryview(self.payload))),
-            importance_score=self.importance_score,
-            timestamp=self.timestamp.astimezone(UTC),
-            event_id=self.event_id,
-        )
-
-    @property
-    def said(self) -> str:
-        """As a MemoryEvent's."""
-        return str(_said.decode(self.payload).original_message)
-
-
-_set = object.__setattr__
-
-
-class _Said(msgspec.Struct):
-    original_message: Any = ""
-
+MANY = 200  # from so many on the older ones are packed
+_FIRST = 50  # go first when more come than are kept; where they are not the oldest, each time others would have to
 
 _OBJECT = ord("{")
-_said = msgspec.json.Decoder(_Said)
 _events = msgspec.json.Decoder(list[Event])
 _document = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_set = object.__setattr__
 
 
 def apart(raw: bytes, *, spelled: bool = False) -> tuple[dict[str, Any], list[Event]] | None:
@@ -208,9 +132,13 @@ def _own(memory: LongTermMemory) -> dict[str, Any]:
     return memory.__pydantic_private__ or {}
 
 
-def ids(memory: LongTermMemory) -> set[str]:
+def knows(memory: LongTermMemory) -> Callable[[str | None], bool]:
+    """Tells whether an event with this id is among them."""
     events = told(memory)
-    return {one.event_id for one in (memory.events if events is None else events) if one.event_id}
+    if isinstance(events, Many):
+        return events.knows
+    ids = {one.event_id for one in (memory.events if events is None else events) if one.event_id is not None}
+    return ids.__contains__
 
 
 def count(memory: LongTermMemory) -> int:
@@ -221,6 +149,8 @@ def count(memory: LongTermMemory) -> int:
 def newest(memory: LongTermMemory, most: int) -> Sequence[Event | MemoryEvent]:
     """The last ones, as they come."""
     events = told(memory)
+    if isinstance(events, Many):
+        return events.newest(most)
     return (memory.events if events is None else events)[-most:] if most > 0 else []
 
 
@@ -230,12 +160,31 @@ def important(memory: LongTermMemory, least: float, most: int) -> list[dict[str,
     if events is None:
         found = sorted((one for one in memory.events if one.importance_score >= least), key=_when)
         return [one.model_dump(mode="json", exclude_none=True) for one in found[-most:]]
+    if isinstance(events, Many):
+        return [one.plain() for one in events.important(least, most)]
     return [one.plain() for one in sorted([one for one in events if one.importance_score >= least], key=_when)[-most:]]
 
 
-def dated(at: datetime, said: str) -> str:
-    """As it is told: behind its day."""
-    return f"{at.astimezone(UTC).isoformat()[:10]} {said}"
+def longer(known: Sequence[Event], new: Sequence[Event], now: datetime, rules: Retention) -> Sequence[Event]:
+    """With those of `new` that it does not know, and without what retention takes."""
+    if isinstance(known, Many):
+        added, ids = [], set()
+        for one in new:
+            if one.event_id is None or not (one.event_id in ids or known.knows(one.event_id)):
+                ids.add(one.event_id)
+                added.append(one)
+        if (out := known.grown(added, now, rules)) is not None:
+            return out
+        known, new = list(known), added
+    held = {one.event_id for one in known}
+    out_of_order = list(known)
+    for one in new:
+        if one.event_id is None or one.event_id not in held:
+            held.add(one.event_id)
+            out_of_order.append(one)
+    kept = keep(out_of_order, _when, now, rules)
+    settled = len(kept) >= MANY and newer_behind([one.timestamp.timestamp() for one in kept], _FIRST)
+    return Many(kept) if settled else kept
 
 
 def _when(event: Event | MemoryEvent) -> datetime:

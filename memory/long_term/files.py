@@ -18,7 +18,8 @@ from memory.long_term.additions import Addition, adds, decided
 from memory.long_term.cache import Cache, Entry
 from memory.long_term.document import Document
 from memory.long_term.due import Known
-from memory.long_term.events import Event, apart
+from memory.long_term.event import Event
+from memory.long_term.events import apart, told
 from memory.long_term.forgotten import Marks
 from memory.long_term.place import Compression, FileMark, Mark, Place
 from memory.models import LongTermMemory
@@ -302,20 +303,20 @@ class Files:
             entry = Entry(mark, added.end, memory)
         else:
             whole: Document = document.empty(tenant, user)
-            told: Sequence[Event] = ()
+            before: Sequence[Event] = ()
             if mark.file is not None:
                 spelled = mark.of_file in self._spelled
                 found = _whole(place, mark.file, lambda raw: _read_apart(raw, spelled))
                 if found is None:
                     return None
-                whole, told = found
-                if told and mark.of_file is not None and mark.of_file[2] >= _LONG:
+                whole, before = found
+                if before and mark.of_file is not None and mark.of_file[2] >= _LONG:
                     if len(self._spelled) >= _MOST_SPELLED:
                         self._spelled.clear()
                     self._spelled.add(mark.of_file)
             added = journal.read(place.journal, 0, place.safe)
             merged = document.merge(whole, added.lines, self._clock())
-            entry = self._entry(mark, merged, added.end, tenant, user, told)
+            entry = self._entry(mark, merged, added.end, tenant, user, before)
         self._cache.put(key, entry)
         return entry
 
@@ -328,10 +329,10 @@ class Files:
         return document.merge(whole, added.lines, self._clock()), added.end
 
     def _entry(
-        self, mark: Mark, merged: Document, journal_end: int, tenant: str, user: str, told: Sequence[Event] = ()
+        self, mark: Mark, merged: Document, journal_end: int, tenant: str, user: str, before: Sequence[Event] = ()
     ) -> Entry:
-        """`told`: events that go before those in `merged`."""
-        memory = document.told_apart(merged, told, tenant, user, self._clock(), self._retention(tenant))
+        """`before`: events that go before those in `merged`."""
+        memory = document.told_apart(merged, before, tenant, user, self._clock(), self._retention(tenant))
         return Entry(mark, journal_end, memory)
 
     def _mended(self, place: Place, tenant: str, user: str) -> Entry | None:
@@ -384,7 +385,13 @@ class Files:
             place.set_aside(place.journal)
         else:
             place.drop_journal()
-        self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
+        held = self._cache.get((tenant, user))
+        if held is not None and held.mark == mark and not added.unreadable and _alike(held.memory, merged):
+            # What is held is what was written, so nobody has to take it in anew.
+            entry = Entry(place.mark(), 0, document.extend(held.memory, (), now, self._retention(tenant)))
+        else:
+            entry = self._entry(place.mark(), merged, 0, tenant, user)
+        self._cache.put((tenant, user), entry)
         return removed
 
 
@@ -411,6 +418,14 @@ def _only_grown(old: Mark, new: Mark, journal_end: int) -> bool:
         return False
     return old.of_journal is None or (
         old.of_journal[0] == new.of_journal[0] and new.of_journal[1] >= max(journal_end, old.of_journal[1])
+    )
+
+
+def _alike(memory: LongTermMemory, merged: Document) -> bool:
+    """Whether nothing but the retention of events may set apart what was read and what is written of the same."""
+    records = ((memory.facts, "facts"), (memory.episodes, "episodes"))
+    return told(memory) is not None and all(
+        [one.id for one in some] == [one.get("id") for one in merged.get(name) or ()] for some, name in records
     )
 
 

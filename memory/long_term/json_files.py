@@ -40,7 +40,7 @@ class JsonFiles:
     """`<base>/<tenant>/<user>.json` and `.journal`.
 
     `retention` is one rule for all or a function of the tenant; `clock` gives aware times. The cache holds at most
-    `cache_entries` persons whose files together have at most `cache_bytes`; a look at the files (a stat) tells whether
+    `cache_entries` persons who together take about `cache_bytes` at most; a look at the files (a stat) tells whether
     it still holds, also when another process wrote. `noted` is told the tenant and user of each write, "" for the
     tenant's own, in the thread that wrote and once it is on disk; forgetting is not told. `due` tells whom retention
     and fading concern; without it, or where it can't tell, everybody is looked at.
@@ -54,7 +54,7 @@ class JsonFiles:
         retention: Retention | Callable[[str], Retention] = Retention(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         cache_entries: int = 600,
-        cache_bytes: int = 16 * 1024 * 1024,
+        cache_bytes: int = 24 * 1024 * 1024,
         noted: Callable[[str, str], None] | None = None,
         vault: Vault = PLAIN,
         due: Due | None = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -10,28 +11,36 @@ _SAME_TALK = 3600.0  # seconds
 
 class Beside:
     """By numbers: what comes within an hour after an entry, and before it, and which talk it belongs to, named by one
-    of its numbers; an entry by itself is in none of the three."""
+    of its numbers; -1 in all three for an entry by itself. Arrays, as of some people a thousand are held."""
 
-    def __init__(self) -> None:
-        self.after: dict[int, int] = {}
-        self.before: dict[int, int] = {}
-        self.talk: dict[int, int] = {}
+    def __init__(self, count: int = 0) -> None:
+        """For the numbers below `count`."""
+        self.after, self.before, self.talk = (array("i", [-1]) * count for _ in range(3))
+
+    def add(self) -> None:
+        """The next number."""
+        self.after.append(-1)
+        self.before.append(-1)
+        self.talk.append(-1)
 
     def chain(self, line: Iterable[tuple[float, int]]) -> None:
         """Of one kind, in the order of their times."""
+        after, before, talk = self.after, self.before, self.talk
         for (at, one), (then, other) in pairwise(line):
             if then - at <= _SAME_TALK:
-                self.after[one], self.before[other] = other, one
-                self.talk[other] = self.talk.setdefault(one, one)
+                after[one], before[other] = other, one
+                if talk[one] < 0:
+                    talk[one] = one
+                talk[other] = talk[one]
 
     def drop(self, number: int) -> None:
-        after, before = self.after.pop(number, None), self.before.pop(number, None)
-        self.talk.pop(number, None)
-        if after is not None:
-            del self.before[after]
-            if after not in self.after:
-                del self.talk[after]
-        if before is not None:
-            del self.after[before]
-            if before not in self.before:
-                del self.talk[before]
+        after, before = self.after[number], self.before[number]
+        self.after[number] = self.before[number] = self.talk[number] = -1
+        if after >= 0:
+            self.before[after] = -1
+            if self.after[after] < 0:
+                self.talk[after] = -1
+        if before >= 0:
+            self.after[before] = -1
+            if self.before[before] < 0:
+                self.talk[before] = -1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 from zlib import crc32
 
 import msgspec
@@ -38,6 +39,25 @@ class Findable(Protocol):
 
     @property
     def mark(self) -> int: ...
+
+
+F = TypeVar("F", bound=Findable, covariant=True)
+
+
+class Line(Sequence[F]):
+    """Findables of which nobody has to compare those that were there before. What stands at a place in it stands there
+    for good; `first` is the place of the first one that is left."""
+
+    __slots__ = ()
+    first: int
+
+    @abstractmethod
+    def follows(self, other: object) -> bool:
+        """Whether it is the other one, with some gone from the beginning and some come at the end."""
+
+    @abstractmethod
+    def placed(self, place: int, name: str) -> Findable:
+        """The one so far from the first, of which the id is known."""
 
 
 Keep = Callable[[Findable], bool]

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _HELD = 320  # rankings in memory, of 30 kB mostly; made anew within a millisecond or two for nearly everybody
-_HELD_ENTRIES = 60_000  # in all of them; the least recently used go
-_HELD_BESIDE = 20_000  # the same where what is held of many is on disk as well, where reading it costs less
+_HELD_BYTES = 44 * 1024 * 1024  # in all of them, about; the least recently used go
 _MANY = 24  # entries from which words are kept on disk: reading them takes a seventh of making them anew
-_KEPT_AFTER = 12  # new entries
+_KEPT_AFTER, _KEPT_PART = 24, 8  # new entries, at the least, and which part of all: what packs and writes all of them
+_KEPT_GOING = 12  # the same of somebody who is held no longer
 _AT_ONCE = 16  # vectors that are made before a search answers; the rest come behind it
 _PART = 256  # vectors between two writes
 _CLOSEST = 400  # of one search
@@ -55,7 +55,7 @@ class Finder:
         self._words = WordFiles(base, vault) if base is not None else None
         self._embeddings_of = embeddings_of
         self._held: OrderedDict[tuple[str, str, str], _Owned] = OrderedDict()
-        self._entries = 0  # of all that are held
+        self._size = 0  # of all that are held
         self._questions: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._later: set[asyncio.Task[None]] = set()
 
@@ -169,20 +169,28 @@ class Finder:
         few = owned.made(entries) if isinstance(entries, Made) else entries
         if owned.ranking.update(few, many):
             owned.complete = False
-        self._entries += len(owned.ranking) - owned.counted
-        owned.counted = len(owned.ranking)
-        most = _HELD_ENTRIES if self._words is None else _HELD_BESIDE
-        while len(self._held) > 1 and (len(self._held) > _HELD or self._entries > most):
-            self._let_go(next(iter(self._held)))
-        if worth and owned.ranking.added >= _KEPT_AFTER:
-            assert self._words is not None
-            kept = owned.ranking.kept(owned.ranking.of_owner(user))
-            owned.ranking.added = 0
-            await in_thread(self._keep_words, self._words, tenant, user, kept)
+        owned.worth = worth
+        self._size += owned.ranking.size - owned.size
+        owned.size = owned.ranking.size
+        while len(self._held) > 1 and (len(self._held) > _HELD or self._size > _HELD_BYTES):
+            oldest = next(iter(self._held))
+            gone = self._let_go(oldest)
+            if gone.worth and gone.ranking.added >= _KEPT_GOING:
+                self._soon(self._kept(*oldest[:2], gone))
+        if worth and owned.ranking.added >= max(_KEPT_AFTER, len(owned.ranking) // _KEPT_PART):
+            await self._kept(tenant, user, owned)
         return owned, few
 
-    def _let_go(self, key: tuple[str, str, str]) -> None:
-        self._entries -= self._held.pop(key).counted
+    def _let_go(self, key: tuple[str, str, str]) -> _Owned:
+        owned = self._held.pop(key)
+        self._size -= owned.size
+        return owned
+
+    async def _kept(self, tenant: str, user: str, owned: _Owned) -> None:
+        assert self._words is not None
+        kept = owned.ranking.kept(owned.ranking.of_owner(user))
+        owned.ranking.added = 0
+        await in_thread(self._keep_words, self._words, tenant, user, kept)
 
     def _keep_words(self, words: WordFiles, tenant: str, user: str, kept: Kept) -> None:
         words.save(tenant, user, kept)
@@ -271,7 +279,8 @@ class _Owned:
 
     def __init__(self, kept: Kept | None = None) -> None:
         self.ranking = Ranking(kept=kept)
-        self.counted = 0  # of its entries, among those of all that are held
+        self.size = 0  # of its ranking, among those of all that are held
+        self.worth = False  # there are enough of them to be kept on disk
         self.meaning: Meaning | None = None
         self.model = ""
         self.digests: dict[str, bytes] = {}

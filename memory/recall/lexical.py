@@ -15,6 +15,7 @@ from struct import Struct
 from sys import intern
 from typing import Any, NamedTuple
 
+from memory.recall.postings import Postings, Stored, Texts
 from memory.recall.terms import SHORT, Terms, groups, stem, terms, thai
 
 _K1, _B = 0.9, 0.4
@@ -27,6 +28,8 @@ _VAST = 4000  # texts from which arrays are quicker
 _BEST = 1000  # of those that are looked at further
 _LAST = 60  # texts of which bits tell who has a term
 _NUMBER = Struct("=I")
+_LOOSE = 1200  # bytes that a text's terms take that are not packed
+_PACKED = 240  # texts from which the numbers of most are packed, which costs a search 50 µs more
 _LIKE = 0.5  # the share of letter groups from which a word is another one with a slip
 
 
@@ -42,7 +45,8 @@ class Fit(NamedTuple):
 class Packed(NamedTuple):
     """A `Lexical` as plain values: texts are numbered from 0, none is removed."""
 
-    numbers: dict[str, bytes]
+    numbers: Stored
+    loose: dict[str, bytes]  # of a few texts, or of those behind them: four bytes each
     again: dict[str, dict[int, int]]
     lengths: bytes
     latin: dict[str, set[str]]
@@ -72,15 +76,18 @@ class Lexical:
     """
 
     def __init__(self, packed: Packed | None = None) -> None:
-        given = packed or Packed({}, {}, b"", {}, [])
-        self._numbers = given.numbers  # by term, its texts before the last ones: four bytes each, rising
+        given = packed or Packed(Stored(), {}, {}, b"", {}, [])
+        self._packed = Postings(given.numbers)
+        self._numbers = given.loose  # by term, its texts between those and the last: four bytes each, rising
+        self._asked: dict[str, int] = {}  # by term, its place in what is packed, -1: none; of one search
         self._last: dict[str, int] = {}  # by term, its texts among the last ones
         self._there = 0  # of the last ones, those that are not gone
         self._again = given.again  # of a term: how often the texts have it that have it more than once
         self._lengths = array("I", given.lengths)
         self._written = len(self._lengths)
+        self._packed_to = self._written if self._packed.keys else 0
         self._latin = given.latin  # words that a slip may have been made in, by their first letter
-        self._plain = given.plain
+        self._plain = Texts(given.plain)
         self._said: dict[int, tuple[str, ...]] = {}
         self._total = sum(self._lengths)
         self._gone: set[int] = set()
@@ -88,6 +95,12 @@ class Lexical:
 
     def __len__(self) -> int:
         return len(self._lengths)
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        loose = len(self) - self._packed_to
+        return self._packed.size + self._plain.size + _LOOSE * loose
 
     @property
     def wasted(self) -> float:
@@ -111,7 +124,7 @@ class Lexical:
             for term in [term for term, count in held.items() if count > 1]:
                 self._again.setdefault(term, {})[number] = held[term]
         self._lengths.append(len(said))
-        self._plain.append(text.plain)
+        self._plain.add(text.plain)
         self._total += len(said)
         return number
 
@@ -122,32 +135,42 @@ class Lexical:
         if number >= self._written:
             self._there &= ~(1 << number - self._written)
             return
-        fewer = self._fewer
-        for term in self._numbers.keys() & (text or terms(self._plain[number])).all:
-            listed = array("I", self._numbers[term])
-            if (at := bisect_left(listed, number)) < len(listed) and listed[at] == number:
+        fewer, packed = self._fewer, self._packed
+        for term in {*(text or terms(self._plain[number])).all}:
+            if term in self._numbers:
+                listed = array("I", self._numbers[term])
+                if (at := bisect_left(listed, number)) < len(listed) and listed[at] == number:
+                    fewer[term] = fewer.get(term, 0) + 1
+                    continue
+            if packed.keys and packed.has(term, number):
                 fewer[term] = fewer.get(term, 0) + 1
 
     def packed(self, kept: Sequence[int]) -> Packed:
         """Of these numbers, which are none that were removed, in rising order; they are counted from 0 there. What is
         added here later is not in it."""
         self._write_down()
+        if len(self) >= _PACKED:
+            self._pack()
         if len(kept) == len(self):
             again = {term: dict(counts) for term, counts in self._again.items()}
             latin = {first: set(words) for first, words in self._latin.items()}
-            return Packed(dict(self._numbers), again, self._lengths.tobytes(), latin, list(self._plain))
+            plain, loose = [self._plain[number] for number in kept], dict(self._numbers)
+            return Packed(self._packed.stored, loose, again, self._lengths.tobytes(), latin, plain)
         new = {number: at for at, number in enumerate(kept)}
-        numbers = {}
-        for term in self._numbers:
-            if left := [new[number] for number in array("I", self._numbers[term]) if number in new]:
-                numbers[term] = array("I", left).tobytes()
+        numbers, loose = self._packed.of(kept, len(self)), {}
+        for term, listed in self._numbers.items():
+            if left := [new[number] for number in array("I", listed) if number in new]:
+                loose[term] = array("I", left).tobytes()
         again = {}
         for term, counts in self._again.items():
             if still := {new[number]: count for number, count in counts.items() if number in new}:
                 again[term] = still
-        latin = {first: {one for one in words if one in numbers} for first, words in self._latin.items()}
+        latin = {
+            first: {one for one in words if one in loose or numbers.place(one) >= 0}
+            for first, words in self._latin.items()
+        }
         lengths = array("I", [self._lengths[number] for number in kept])
-        return Packed(numbers, again, lengths.tobytes(), latin, [self._plain[number] for number in kept])
+        return Packed(numbers.stored, loose, again, lengths.tobytes(), latin, [self._plain[number] for number in kept])
 
     def _write_down(self) -> None:
         numbers, names = self._numbers, [_NUMBER.pack(number) for number in range(self._written, len(self))]
@@ -155,10 +178,20 @@ class Lexical:
             if held := held & self._there:
                 numbers[term] = numbers.get(term, b"") + b"".join([names[place] for place in _places(held)])
         self._last, self._there, self._written = {}, 0, len(self)
+        if 0 < self._packed_to < _VAST:
+            self._pack()
+
+    def _pack(self) -> None:
+        self._packed = self._packed.with_more(self._numbers, len(self))
+        self._numbers, self._asked = {}, {}
+        self._plain.pack()
+        self._packed_to = len(self)
 
     def _having(self, term: str) -> list[int]:
         """The texts that have it, and of those that are written down maybe some that are gone."""
-        found = array("I", self._numbers[term]).tolist() if term in self._numbers else []
+        found = self._packed.having(place).tolist() if (place := self._place(term)) >= 0 else []
+        if term in self._numbers:
+            found += array("I", self._numbers[term])
         if held := self._last.get(term, 0) & self._there:
             found += [self._written + place for place in _places(held)]
         return found
@@ -166,7 +199,15 @@ class Lexical:
     def _count(self, term: str) -> int:
         """How many of the texts that are there have it."""
         last = (self._last.get(term, 0) & self._there).bit_count()
+        if (place := self._place(term)) >= 0:
+            last += self._packed.count(place)
         return last + len(self._numbers.get(term, b"")) // 4 - self._fewer.get(term, 0)
+
+    def _place(self, term: str) -> int:
+        place = self._asked.get(term)
+        if place is None:
+            place = self._asked[term] = self._packed.place(term) if self._packed.keys else -1
+        return place
 
     def scores(
         self,
@@ -181,7 +222,7 @@ class Lexical:
         text's topics tell by themselves. Of a large collection only what has a share of `least` and is to be kept
         counts among the best."""
         vast = len(self) >= _VAST and (arrays := numpy()) is not None
-        if vast or len(self) >= _LARGE:
+        if vast:
             self._write_down()
         weighed = self._weighed(question)
         if vast:
@@ -190,6 +231,7 @@ class Lexical:
             fit = self._among_few(weighed, about)
         if echo and fit.scores:
             self._echo(fit.scores, weighed.words)
+        self._asked = {}
         return fit
 
     def _among_few(self, weighed: _Weighed, most: float) -> Fit:
@@ -238,6 +280,14 @@ class Lexical:
         count, total, whole = self._count, len(self._lengths) - len(self._gone), 0.0
         topics = [word for word in words if word[0] == "#"]
         single = {*topics, *(self._numbers.keys() & sought.keys())}
+        self._asked = dict.fromkeys(sought, -1)
+        if self._packed.keys:
+            places = self._packed.places(sought)
+            self._asked |= places
+            single |= places.keys()
+        if total >= _LARGE:  # what may be common is counted by itself
+            last, there = self._last, self._there
+            single.update([term for term in sought if (last.get(term, 0) & there).bit_count() >= _COMMON * total])
         held: dict[int, int] = {}
         for those in filter(None, map(self._last.get, sought.keys() - single if single else sought)):
             held[those] = held.get(those, 0) + 1
@@ -248,7 +298,8 @@ class Lexical:
                 whole += weight
                 nowhere -= times
                 alike.append((weight, those))
-        weights = {term: rarity(total, having) for term in single if (having := count(term))}
+        counts = {term: having for term in single if (having := count(term))}
+        weights = {term: rarity(total, having) for term, having in counts.items()}
         nowhere += len(single) - len(weights)
         others = [(one, 1, found) for one in words if not count(one) and (found := self._slips(one))]
         nowhere -= len(others)
@@ -257,7 +308,9 @@ class Lexical:
         ]
         again = {term: having for term in self._again.keys() & sought.keys() if (having := count(term))}
         if total >= _LARGE:
-            common = {term for term in (*weights, *(one for one, _, _ in others)) if count(term) >= _COMMON * total}
+            most = _COMMON * total
+            common = {term for term, having in counts.items() if having >= most}
+            common.update([term for term, _, _ in others if count(term) >= most])
             if nowhere or len(common) < len(weights) + len(others):
                 for some in (words, weights, again):
                     for term in common & some.keys():
@@ -277,11 +330,7 @@ class Lexical:
 
     def _within(self, run: str) -> list[int]:
         """The texts that have these letters."""
-        plain, gone = self._plain, self._gone
-        among: Iterable[int] = range(self._written)
-        if self._written and len(run) >= 3:
-            among = array("I", min([self._numbers.get(one, b"") for one in groups(run)], key=len))
-        return [at for at in chain(among, range(self._written, len(self))) if run in plain[at] and at not in gone]
+        return [number for number in self._plain.having(run) if number not in self._gone]
 
     @property
     def _shape(self) -> tuple[float, float]:
@@ -305,7 +354,7 @@ class Lexical:
         """The same in arrays: a search that touches tens of thousands of texts has no time for each of them."""
         told, about = np.zeros(len(self), np.float32), np.zeros(len(self), np.float32)
         for term, weight in weighed.terms.items():
-            (about if term[0] == "#" else told)[np.frombuffer(self._numbers[term], np.uint32)] += weight
+            (about if term[0] == "#" else told)[np.asarray(self._having(term), np.uint32)] += weight
         for weight, listed in weighed.others:
             told[np.asarray(listed, np.uint32)] += weight
         fixed, slope = self._shape

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from memory.recall.beside import Beside
-from memory.recall.entry import Entry, Findable, Hit, Keep, anything
+from memory.recall.entry import Entry, Findable, Hit, Keep, Line, anything
 from memory.recall.lexical import Lexical, Packed, best_of
+from memory.recall.postings import Stored
 from memory.recall.speakers import Speakers
 from memory.recall.terms import asked as asked_terms
 from memory.recall.terms import asks, terms
@@ -35,6 +36,7 @@ _SPEAKER = 1.8  # who is named in the question said it
 _ALIKE = 1e-6
 HALF_LIFE = 90.0  # days
 _HALVED = HALF_LIFE * 86_400  # seconds
+_EACH = 180  # bytes that an entry takes beside its words
 _REBUILD = 0.3  # the share of removed entries from which the rest is taken over into a new one
 
 
@@ -58,52 +60,64 @@ class Ranking:
             self.update(entries)
 
     def _begin(self, kept: Kept | None = None) -> None:
-        given = kept or Kept([], b"", b"", [], Packed({}, {}, b"", {}, []))
+        given = kept or Kept([], b"", b"", [], Packed(Stored(), {}, {}, b"", {}, []))
         self._lexical = Lexical(given.words)
         self._ids = given.ids
         self._marks = array("I", given.marks)
         self._sums = array("I", given.sums)  # of what each is found by: its mark may be another where that is the same
-        self._entries: list[Findable | None] = [None] * len(self._ids)  # None: it has not come yet, or went
-        self._weights, self._times = [0.0] * len(self._ids), [0.0] * len(self._ids)  # as they are now; in seconds
+        # Where each stands: among the few, or at a place in the line of the many, the first that ever was being 0; -1:
+        # it has not come yet, or went, or is one of the few.
+        self._entries: dict[int, Entry] = {}
+        self._places = array("i", [-1]) * len(self._ids)
+        nothing = bytes(8 * len(self._ids))
+        self._weights, self._times = array("d", nothing), array("d", nothing)  # as they are now; in seconds
         self._number = dict(zip(self._ids, range(len(self._ids)), strict=True))
         self._asking = set(given.asking)
-        self._beside = Beside()
+        self._beside = Beside(len(self._ids))
         self._end: tuple[float, int] | None = None  # of the many; None: they are to be put in a line anew
         self._speakers = Speakers(())
         self._few: list[Entry] = []
-        self._many: list[Findable] | None = None  # None: what has a number may be none of what is given
+        self._many: Sequence[Findable] | None = None  # None: what has a number may be none of what is given
+        self._first = 0  # the place of the first of the many
+        self._line = array("i")  # their numbers; -1: there is nothing to be found
         self.added = 0  # since it was made, or kept last
 
     def __len__(self) -> int:
         return len(self._number)
 
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        return self._lexical.size + _EACH * len(self._ids)
+
     def update(self, entries: Sequence[Entry], many: Sequence[Findable] = ()) -> bool:
         """Whether anything changed. `many` are of one kind, with times, and ids that are none of the others'; as long
         as they go at the beginning and come at the end, those that stay are only compared."""
-        few, many = list(entries), list(many)
-        known = self._many or []
-        went = _went(known, many) if self._many is not None else None
-        if went == 0 and len(known) == len(many) and few == self._few:
+        few, many = list(entries), many if isinstance(many, Line) else list(many)
+        went = _went(self._many, many) if self._many is not None else None
+        if went == 0 and len(self._line) == len(many) and few == self._few:
+            self._many = many
             return False
         if self._lexical.wasted > _REBUILD:
             self._begin(self.kept(self._number.values()))
             went = None
         if went is None:
-            self._beside, self._end, self._few = Beside(), None, []
-            known, went = [], 0
-            for name in self._number.keys() - {one.id for one in few} - {one.id for one in many}:
+            self._beside, self._end, self._few, self._line = Beside(len(self._ids)), None, [], array("i")
+            given = list(many)
+            for name in self._number.keys() - {one.id for one in few} - {one.id for one in given}:
                 self._drop(name)
             self._take_few(few)
-        elif few != self._few:
+            self._take_many(many, given, 0)
+            return True
+        if few != self._few:
             self._take_few(few)
-        for one in known[:went]:
-            number = self._number.get(one.id)
-            if number is not None and self._entries[number] is one:
-                if self._end is not None and (number == self._end[1] or number in self._beside.before):
+        for place, number in enumerate(self._line[:went], self._first):
+            if number >= 0 and self._places[number] == place:
+                if self._end is not None and (number == self._end[1] or self._beside.before[number] >= 0):
                     self._end = None
-                self._drop(one.id)
-        held = known[went:]
-        self._take_many(held + many[len(held) :], len(held))
+                self._drop(self._ids[number])
+        self._line = self._line[went:]
+        self._take_many(many, [many[at] for at in range(len(self._line), len(many))], self._first + went)
         return True
 
     def _take_few(self, few: list[Entry]) -> None:
@@ -117,48 +131,57 @@ class Ranking:
         chains: dict[tuple[str, bool], list[tuple[float, str, int]]] = {}
         for one in given.values():
             number = self._taken(one)
-            if number is not None and one.at is not None:  # a talk as a whole is none of its lines
+            if number is None:
+                continue
+            self._entries[number], self._weights[number] = one, one.weight
+            self._times[number] = one.at.timestamp() if one.at is not None else math.inf
+            if one.at is not None:  # a talk as a whole is none of its lines
                 chains.setdefault((one.kind, bool(one.by)), []).append((self._times[number], one.id, number))
         for chain in chains.values():
             self._beside.chain((at, number) for at, _, number in sorted(chain))
         self._speakers = Speakers({one.by for one in few if one.by})
         self._few = few
 
-    def _take_many(self, many: list[Findable], begin: int) -> None:
-        """Those from `begin` on are new."""
-        line = self._in_line(self._all_taken(many[begin:]))
+    def _take_many(self, many: Sequence[Findable], new: Iterable[Findable], first: int) -> None:
+        """`new` are at the end of them; `first`: the place in the line of the first of them."""
+        begin = len(self._line)
+        self._line += self._all_taken(new, first + begin)
+        self._many, self._first = many, first  # until here what went can be looked up
+        line = self._in_line(self._line[begin:])
         if not begin:
             self._end = None
         elif self._end is None or (line and line[0][0] <= self._end[0]):
-            held = [number for one in many if (number := self._number.get(one.id)) is not None]
-            for number in held:
-                self._beside.drop(number)
-            line = self._in_line(held)
+            for number in self._line:
+                if number >= 0:
+                    self._beside.drop(number)
+            line = self._in_line(self._line)
             self._end = None
         chain = [*([self._end] if self._end else ()), *((at, number) for at, _, number in line)]
         self._beside.chain(chain)
         self._end = chain[-1] if chain else None
-        self._many = many
 
     def _in_line(self, numbers: Iterable[int]) -> list[tuple[float, str, int]]:
         """Those with a time, by their times."""
         ids, times = self._ids, self._times
-        return sorted([(at, ids[number], number) for number in numbers if (at := times[number]) < math.inf])
+        found = [(at, ids[number], number) for number in numbers if number >= 0 and (at := times[number]) < math.inf]
+        return sorted(set(found))
 
-    def _all_taken(self, some: Sequence[Findable]) -> list[int]:
-        """Their numbers; nearly always they are known, and there may be a thousand."""
-        of, marks, entries, weights, times = self._number, self._marks, self._entries, self._weights, self._times
-        out = []
-        for one in some:
+    def _all_taken(self, some: Iterable[Findable], place: int) -> array[int]:
+        """Their numbers; nearly always they are known, and there may be a thousand. They stand at this place in the
+        line and the following."""
+        of, marks, weights, times, places = self._number, self._marks, self._weights, self._times, self._places
+        out = array("i")
+        for at_place, one in enumerate(some, place):
             number: int | None = of.get(one.id)
             if number is None or marks[number] != one.mark:
                 number = self._taken(one)
                 if number is None:
+                    out.append(-1)
                     continue
-            else:
-                at = one.at
-                entries[number], weights[number] = one, one.weight
-                times[number] = at.timestamp() if at is not None else math.inf
+            at = one.at
+            weights[number] = one.weight
+            times[number] = at.timestamp() if at is not None else math.inf
+            places[number] = at_place
             out.append(number)
         return out
 
@@ -176,9 +199,6 @@ class Ranking:
                 if not (words and one.id):
                     return None
                 number = self._added(one.id, mark, total, words)
-        self._entries[number] = one
-        self._weights[number] = one.weight
-        self._times[number] = one.at.timestamp() if one.at is not None else math.inf
         return number
 
     def _added(self, name: str, mark: int, total: int, words: str) -> int:
@@ -186,9 +206,10 @@ class Ranking:
         self._ids.append(name)
         self._marks.append(mark)
         self._sums.append(total)
-        self._entries.append(None)
+        self._places.append(-1)
         self._weights.append(0.0)
         self._times.append(0.0)
+        self._beside.add()
         if asks(words):
             self._asking.add(number)
         self.added += 1
@@ -196,8 +217,9 @@ class Ranking:
 
     def _drop(self, name: str) -> None:
         number = self._number.pop(name)
-        one, self._entries[number] = self._entries[number], None
-        self._lexical.remove(number, terms(one.found_by) if one is not None else None)
+        one = self._entries.pop(number, None) or self._at(number)
+        self._places[number] = -1
+        self._lexical.remove(number, terms(one.found_by) if one is not None and one.id == name else None)
         self._beside.drop(number)
 
     def kept(self, numbers: Iterable[int]) -> Kept:
@@ -214,9 +236,8 @@ class Ranking:
 
     def of_owner(self, owner: str) -> list[int]:
         """The numbers of what is one user's, and of the many."""
-        return [
-            n for n in self._number.values() if not isinstance(one := self._entries[n], Entry) or one.owner == owner
-        ]
+        few = self._entries
+        return [number for number in self._number.values() if number not in few or few[number].owner == owner]
 
     def find(
         self,
@@ -256,19 +277,26 @@ class Ranking:
             # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
             found = {number: score for number, score in found.items() if number in fit.worded or number in meant}
         fused = self._fused(found, meant, trust, now)
-        ids, entries, told = self._ids, self._entries, self._told(fit.shares) if around else fit.shares
+        ids, told = self._ids, self._told(fit.shares) if around else fit.shares
         best, score, hits = math.inf, 1.0, list[Hit]()
         for _, _, number in sorted([(-value, ids[number], number) for number, value in fused.items()])[: max(0, limit)]:
             share = max(told.get(number, 0.0), meant.get(number, 0.0)) if meant else told.get(number, 0.0)
             if share < best:
                 best, score = share, round(min(1.0, max(share, 0.01)), 3)
-            hits.append(Hit(entries[number], score))  # type: ignore[arg-type]  # without an entry it had no terms
+            hits.append(Hit(self._entry(number), score))
         return hits
 
     def _entry(self, number: int) -> Findable:
-        found = self._entries[number]
+        found = self._entries.get(number) or self._at(number)
         assert found is not None  # else it would have no terms
         return found
+
+    def _at(self, number: int) -> Findable | None:
+        """Of the many."""
+        many, at = self._many, self._places[number] - self._first
+        if many is None or self._places[number] < 0 or not 0 <= at < len(many):
+            return None
+        return many.placed(at, self._ids[number]) if isinstance(many, Line) else many[at]
 
     def _close(self, closeness: Mapping[str, float] | None) -> dict[int, float]:
         if not closeness:
@@ -286,11 +314,13 @@ class Ranking:
         out, talk_of, asking = self._spread(scores, part), self._beside.talk, self._asking
         talks: dict[int, list[float]] = {}
         for number, score in scores.items():
-            talks.setdefault(talk_of.get(number, number), []).append(score)
+            talk = talk_of[number]
+            talks.setdefault(talk if talk >= 0 else number, []).append(score)
         about = {talk: sum(sorted(told, reverse=True)[:_OF_A_TALK]) for talk, told in talks.items()}
         most = max(about.values(), default=1.0) / _TALK
         for number, score in out.items():
-            score *= 1 + about.get(talk_of.get(number, number), 0.0) / most
+            talk = talk_of[number]
+            score *= 1 + about.get(talk if talk >= 0 else number, 0.0) / most
             if number in asking:
                 score *= _ASKING
             if speaker and self._entry(number).by == speaker:
@@ -301,16 +331,12 @@ class Ranking:
     def _spread(self, scores: Mapping[int, float], part: float) -> dict[int, float]:
         """Each one's score and a part of its neighbours'."""
         out, after, before, asking = dict(scores), self._beside.after, self._beside.before, self._asking
-        if not after:
-            return out
         for number, score in scores.items():
             score *= part
             for beside, near in ((after, _ANSWER if number in asking else _NEXT), (before, _NEXT)):
-                if number in beside:
-                    one = beside[number]
+                if (one := beside[number]) >= 0:
                     out[one] = out.get(one, 0.0) + near * score
-                    if one in beside:
-                        other = beside[one]
+                    if (other := beside[one]) >= 0:
                         out[other] = out.get(other, 0.0) + _AFTER * score
         return out
 
@@ -319,12 +345,12 @@ class Ranking:
         asking, before, after = self._asking, self._beside.before, self._beside.after
         out = dict(shares)
         for number, share in shares.items():
-            if number in after and (lent := (_ANSWER if number in asking else _NEXT) * share) > out.get(
-                after[number], 0.0
-            ):
-                out[after[number]] = lent
-            if number in before and (lent := _NEXT * share) > out.get(before[number], 0.0):
-                out[before[number]] = lent
+            if (one := after[number]) >= 0:
+                lent = (_ANSWER if number in asking else _NEXT) * share
+                if lent > out.get(one, 0.0):
+                    out[one] = lent
+            if (one := before[number]) >= 0 and (lent := _NEXT * share) > out.get(one, 0.0):
+                out[one] = lent
         return out
 
     def _fused(
@@ -358,13 +384,15 @@ def _rank(scores: Mapping[int, float], weight: float, fused: dict[int, float]) -
         fused[number] = fused.get(number, 0.0) + given
 
 
-def _went(before: list[Findable], now: list[Findable]) -> int | None:
+def _went(before: Sequence[Findable], now: Sequence[Findable]) -> int | None:
     """How many went from the beginning, where the rest is what it begins with now; None where it is not."""
+    if isinstance(now, Line) and isinstance(before, Line):
+        return now.first - before.first if now.follows(before) else None
     if not (before and now):
         return len(before)
     try:
         first = before.index(now[0])
     except ValueError:
         return None
-    left = before[first:]
-    return first if left == now[: len(left)] else None
+    left = list(before[first:])
+    return first if left == list(now[: len(left)]) else None

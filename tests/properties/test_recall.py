@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from array import array
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -12,13 +14,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from memory.long_term import events
+from memory.long_term import events, many
 from memory.long_term.document import plain
+from memory.long_term.event import Event
+from memory.long_term.many import Many
+from memory.models import LongTermMemory
 from memory.recall import lexical
 from memory.recall.entry import Entry, Hit
 from memory.recall.lexical import TOPIC, Lexical, slips
+from memory.recall.postings import Postings, Texts
 from memory.recall.ranking import Ranking
 from memory.recall.terms import Terms, asked, groups, terms
+from memory.retention import Retention, keep
 from processors.models import EventType, MemoryEvent
 
 BEGIN = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -70,7 +77,7 @@ def scored(held: list[Terms], gone: set[int], question: Terms) -> tuple[dict[int
     return scores, shares, worded
 
 
-@pytest.mark.parametrize("vast", [4000, 1])
+@pytest.mark.parametrize(("vast", "from_so_many"), [(4000, 0), (4000, 240), (1, 0), (1, 240)])
 @settings(deadline=None)
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=12),
@@ -80,12 +87,13 @@ def scored(held: list[Terms], gone: set[int], question: Terms) -> tuple[dict[int
     last=st.integers(1, 12),
 )
 def test_scores_are_those_of_the_formula(
-    vast: int, texts: list[str], question: str, gone: set[int], packed: int, last: int
+    vast: int, from_so_many: int, texts: list[str], question: str, gone: set[int], packed: int, last: int
 ) -> None:
     held, index = [terms(one) for one in texts], Lexical()
     gone = {number for number in gone if number < len(held)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lexical, "_VAST", vast)
+        patch.setattr(lexical, "_PACKED", from_so_many)
         patch.setattr(lexical, "_LAST", last)
         for one in held[:packed]:
             index.add(one)
@@ -102,9 +110,12 @@ def test_scores_are_those_of_the_formula(
     assert fit.worded == worded
 
 
+@pytest.mark.parametrize("from_so_many", [0, 240])
 @given(texts=st.lists(TEXTS, min_size=2, max_size=12), kept=st.sets(st.integers(0, 11), min_size=1), question=TEXTS)
 @settings(deadline=None)
-def test_what_is_kept_of_some_scores_like_those_alone(texts: list[str], kept: set[int], question: str) -> None:
+def test_what_is_kept_of_some_scores_like_those_alone(
+    from_so_many: int, texts: list[str], kept: set[int], question: str
+) -> None:
     left = sorted(number for number in kept if number < len(texts))
     assume(left)
     index, alone = Lexical(), Lexical()
@@ -112,7 +123,10 @@ def test_what_is_kept_of_some_scores_like_those_alone(texts: list[str], kept: se
         index.add(terms(one))
     for number in left:
         alone.add(terms(texts[number]))
-    again, expected = Lexical(index.packed(left)).scores(asked(question)), alone.scores(asked(question))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lexical, "_PACKED", from_so_many)
+        packed = index.packed(left)
+    again, expected = Lexical(packed).scores(asked(question)), alone.scores(asked(question))
     assert again.scores == pytest.approx(expected.scores)
     assert (again.shares, again.worded) == (pytest.approx(expected.shares), expected.worded)
 
@@ -142,7 +156,7 @@ def event(number: int, said: str | None, minute: int) -> MemoryEvent:
     )
 
 
-def unread(known: list[MemoryEvent]) -> list[events.Event]:
+def unread(known: list[MemoryEvent]) -> list[Event]:
     found = events.read(orjson.dumps([plain(one) for one in known]))
     assert found is not None
     return found
@@ -168,7 +182,7 @@ STEPS = st.lists(
 @given(steps=STEPS, question=TEXTS)
 def test_what_comes_and_goes_is_found_as_if_all_was_looked_at(steps: list[dict[str, Any]], question: str) -> None:
     each = Ranking()
-    known: list[events.Event] = []
+    known: list[Event] = []
     number = minute = 0
     for step in steps:
         known = known[step["go"] :]
@@ -215,19 +229,124 @@ def test_what_a_fold_only_spaces_anew_is_not_taken_in_again(said: list[str], oth
         assert hits == expected
 
 
+COMING = st.lists(
+    st.fixed_dictionaries(
+        {
+            "come": st.lists(st.tuples(TEXTS, st.sampled_from((0, 5, 50, 600))), max_size=5),
+            "again": st.integers(0, 20),  # one that is known already, maybe
+            "late": st.booleans(),
+            "fork": st.booleans(),  # another one grows from here first
+        }
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(deadline=None)
+@given(steps=COMING, most=st.sampled_from((0, 5, 12)), days=st.sampled_from((0, 1)), question=TEXTS)
+def test_many_packed_are_what_a_list_of_them_is(
+    steps: list[dict[str, Any]], most: int, days: int, question: str
+) -> None:
+    rules, number, minute = Retention(most, days), 3, 0
+    plainly = unread([event(one, "latte", 0) for one in range(3)])
+    each = Ranking()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"AS_THEY_ARE": 2, "_BLOCK": 2, "_MORE": 2}.items():
+            patch.setattr(many, name, value)
+        patch.setattr(events, "MANY", 1)
+        patch.setattr(events, "_FIRST", 1)
+        packed: Sequence[Event] = Many(plainly)
+        for step in steps:
+            new = [event(step["again"], "was there", minute)] if step["again"] < number else []
+            for said, gap in step["come"]:
+                minute += gap
+                new.append(event(number, said, minute - 100 * step["late"]))
+                number += 1
+            now = BEGIN + timedelta(minutes=minute)
+            if step["fork"]:
+                lost = unread([event(900 + number, "nobody kept it", minute)])
+                each.update([], events.longer(packed, lost, now, rules))
+            known = {one.event_id for one in plainly}
+            plainly = [*plainly, *(one for one in unread(new) if one.event_id not in known)]
+            plainly = keep(plainly, lambda one: one.timestamp, now, rules)
+            packed = events.longer(packed, unread(new), now, rules)
+            assert list(packed) == plainly
+            assert [packed[at] for at in range(-len(packed), len(packed))] == plainly * 2
+            mine, theirs = (
+                events.with_events(LongTermMemory(tenant_id="t", user_id="u"), one) for one in (packed, plainly)
+            )
+            for count in range(5):
+                assert list(events.newest(mine, count)) == list(events.newest(theirs, count))
+                assert events.important(mine, 0.3, count + 1) == events.important(theirs, 0.3, count + 1)
+            ids = [f"e{one}" for one in range(number + 1)]
+            assert list(map(events.knows(mine), ids)) == list(map(events.knows(theirs), ids))
+            each.update([], packed)
+            anew = Ranking()
+            anew.update([], plainly)
+            assert neighbours(each) == neighbours(anew)
+            hits, expected = (
+                [told(hit) for hit in one.find(question, 9, around=True, now=now)] for one in (each, anew)
+            )
+            assert sorted(hit[:3] for hit in hits) == sorted(hit[:3] for hit in expected)
+            assert [hit[3] for hit in hits] == pytest.approx([hit[3] for hit in expected], abs=0.002)
+
+
+@settings(deadline=None)
+@given(
+    texts=st.lists(TEXTS, max_size=12), packed=st.integers(0, 12), letters=st.sampled_from(("ชา", "ขอบ", "a", "tab"))
+)
+def test_the_texts_with_some_letters_are_found_in_one_string(texts: list[str], packed: int, letters: str) -> None:
+    each = Texts(texts[:packed])
+    for one in texts[packed:]:
+        each.add(one)
+    for _ in range(2):
+        assert [each[number] for number in range(len(each))] == texts
+        assert each.having(letters) == [number for number, one in enumerate(texts) if letters in one]
+        each.pack()
+
+
+@settings(deadline=None)
+@given(
+    has=st.dictionaries(st.sampled_from(WORDS), st.sets(st.integers(0, 70_000), min_size=1), min_size=1),
+    middle=st.integers(0, 70_000),
+    kept=st.sets(st.integers(0, 70_000)),
+)
+def test_packed_postings_are_the_numbers_of_each_term(has: dict[str, set[int]], middle: int, kept: set[int]) -> None:
+    kept |= next(iter(has.values()))
+    each = Postings()
+    for some in ([0, middle], [middle, 70_001]):
+        part = {term: sorted(one for one in numbers if some[0] <= one < some[1]) for term, numbers in has.items()}
+        each = each.with_more({term: array("I", one).tobytes() for term, one in part.items() if one}, some[1])
+    each = Postings(each.stored)
+    assert {term: each.having(at).tolist() for term, at in each.places(WORDS).items()} == {
+        term: sorted(numbers) for term, numbers in has.items()
+    }
+    assert all(each.has(term, number) == (number in has.get(term, ())) for term in WORDS for number in (0, middle))
+    new = {number: at for at, number in enumerate(sorted(kept))}
+    few = each.of(sorted(kept), 70_001)
+    assert {term: few.having(at).tolist() for term, at in few.places(WORDS).items()} == {
+        term: left for term, numbers in has.items() if (left := [new[one] for one in sorted(numbers) if one in new])
+    }
+
+
 def told(hit: Hit) -> tuple[str, str, str, float]:
     return hit.id, hit.kind, hit.text, hit.score
 
 
 def neighbours(of: Ranking) -> dict[str, str]:
     ids, beside = of._ids, of._beside
-    assert beside.before == {after: before for before, after in beside.after.items()}
-    assert beside.talk.keys() == beside.after.keys() | beside.before.keys()
-    assert all(beside.talk[one] == beside.talk[other] for one, other in beside.after.items())
-    return {ids[one]: ids[other] for one, other in beside.after.items()}
+    after, before, talk = (
+        {number: other for number, other in enumerate(one) if other >= 0}
+        for one in (beside.after, beside.before, beside.talk)
+    )
+    assert before == {other: number for number, other in after.items()}
+    assert talk.keys() == after.keys() | before.keys()
+    assert all(talk[one] == talk[other] for one, other in after.items())
+    return {ids[one]: ids[other] for one, other in after.items()}
 
 
-def plainly(facts: list[Entry], known: list[events.Event]) -> dict[str, str]:
+def plainly(facts: list[Entry], known: list[Event]) -> dict[str, str]:
     out = {}
     lasting = {one.id: one for one in facts}
     for some in (lasting.values(), [one for one in known if one.found_by]):

@@ -1,0 +1,97 @@
+"""An event of which only the frame was read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from zlib import crc32
+
+import msgspec
+import orjson
+
+from memory.long_term.frozen import frozen
+from processors.models import EventType, MemoryEvent, iso
+
+_FIELDS = frozenset(("event_type", "payload", "importance_score", "timestamp", "event_id"))
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """An event of which only the frame was read. Stricter than MemoryEvent: what is one of these is one of those."""
+
+    event_type: EventType
+    importance_score: Annotated[float, msgspec.Meta(ge=0, le=1)]
+    timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
+    payload: msgspec.Raw = msgspec.Raw(b"{}")
+    event_id: str | None = None
+
+    # What `memory.recall.entry.Findable` asks of it.
+
+    @property
+    def id(self) -> str:
+        return self.event_id or ""
+
+    @property
+    def kind(self) -> str:
+        return "event"
+
+    @property
+    def text(self) -> str:
+        return dated(self.timestamp, self.found_by)
+
+    @property
+    def found_by(self) -> str:
+        said = _said.decode(self.payload).original_message
+        return said if isinstance(said, str) else ""
+
+    @property
+    def weight(self) -> float:
+        return self.importance_score
+
+    @property
+    def at(self) -> datetime:
+        return self.timestamp
+
+    @property
+    def by(self) -> str:
+        return ""
+
+    @property
+    def mark(self) -> int:
+        return crc32(self.payload)
+
+    def plain(self) -> dict[str, Any]:
+        """The fields of the long-term file."""
+        out = {
+            "event_type": self.event_type.value,
+            "payload": orjson.loads(memoryview(self.payload)),
+            "importance_score": self.importance_score,
+            "timestamp": iso(self.timestamp),
+        }
+        return out if self.event_id is None else {**out, "event_id": self.event_id}
+
+    def whole(self) -> MemoryEvent:
+        return MemoryEvent.model_construct(
+            _fields_set=set(_FIELDS),
+            event_type=self.event_type,
+            payload=frozen(orjson.loads(memoryview(self.payload))),
+            importance_score=self.importance_score,
+            timestamp=self.timestamp.astimezone(UTC),
+            event_id=self.event_id,
+        )
+
+    @property
+    def said(self) -> str:
+        """As a MemoryEvent's."""
+        return str(_said.decode(self.payload).original_message)
+
+
+class _Said(msgspec.Struct):
+    original_message: Any = ""
+
+
+_said = msgspec.json.Decoder(_Said)
+
+
+def dated(at: datetime, said: str) -> str:
+    """As it is told: behind its day."""
+    return f"{at.astimezone(UTC).isoformat()[:10]} {said}"

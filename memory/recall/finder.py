@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _HELD = 320  # rankings in memory, of 30 kB mostly; made anew within a millisecond or two for nearly everybody
-_HELD_BYTES = 44 * 1024 * 1024  # in all of them, about; the least recently used go
+_HELD_BYTES = 40 * 1024 * 1024  # in all of them, about; the least recently used go
 _MANY = 24  # entries from which words are kept on disk: reading them takes a seventh of making them anew
 _KEPT_AFTER, _KEPT_PART = 24, 8  # new entries, at the least, and which part of all: what packs and writes all of them
 _KEPT_GOING = 12  # the same of somebody who is held no longer
@@ -169,16 +169,18 @@ class Finder:
         few = owned.made(entries) if isinstance(entries, Made) else entries
         if owned.ranking.update(few, many):
             owned.complete = False
-        owned.worth = worth
+        owned.worth, keep = worth, None
+        if worth and owned.ranking.added >= max(_KEPT_AFTER, len(owned.ranking) // _KEPT_PART):
+            keep = self._kept(tenant, user, owned.taken(user))  # which packs it, so that it takes less
         self._size += owned.ranking.size - owned.size
         owned.size = owned.ranking.size
         while len(self._held) > 1 and (len(self._held) > _HELD or self._size > _HELD_BYTES):
             oldest = next(iter(self._held))
             gone = self._let_go(oldest)
             if gone.worth and gone.ranking.added >= _KEPT_GOING:
-                self._soon(self._kept(*oldest[:2], gone))
-        if worth and owned.ranking.added >= max(_KEPT_AFTER, len(owned.ranking) // _KEPT_PART):
-            await self._kept(tenant, user, owned)
+                self._soon(self._kept(*oldest[:2], gone.taken(oldest[1])))
+        if keep is not None:
+            await keep
         return owned, few
 
     def _let_go(self, key: tuple[str, str, str]) -> _Owned:
@@ -186,10 +188,8 @@ class Finder:
         self._size -= owned.size
         return owned
 
-    async def _kept(self, tenant: str, user: str, owned: _Owned) -> None:
+    async def _kept(self, tenant: str, user: str, kept: Kept) -> None:
         assert self._words is not None
-        kept = owned.ranking.kept(owned.ranking.of_owner(user))
-        owned.ranking.added = 0
         await in_thread(self._keep_words, self._words, tenant, user, kept)
 
     def _keep_words(self, words: WordFiles, tenant: str, user: str, kept: Kept) -> None:
@@ -294,6 +294,11 @@ class _Owned:
             known = entries.make()
             self._made = entries.of, known
         return known
+
+    def taken(self, user: str) -> Kept:
+        """What is to be kept of the user's own."""
+        self.ranking.added = 0
+        return self.ranking.kept(self.ranking.of_owner(user))
 
     def start(self, model: str, stored: dict[str, Stored]) -> None:
         self.model, self.digests, self.meaning, self.complete = model, {}, None, False

@@ -28,7 +28,7 @@ from memory.long_term.event import Event
 from memory.long_term.json_files import JsonFiles
 from memory.long_term.many import Many
 from memory.models import Changes, LongTermMemory
-from memory.recall import ranking
+from memory.recall import finder, ranking
 from memory.recall.entry import Entry, Hit
 from memory.recall.finder import Finder
 from memory.recall.ranking import Ranking
@@ -262,6 +262,23 @@ class TestWords:
         monkeypatch.setattr(ranking, "terms", counted)
         assert await self._found(tmp_path, known) == first
         assert looked == []
+
+    async def test_who_is_held_no_longer_leaves_the_words_that_were_not_kept_yet(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(finder, "_HELD", 1)
+        known, held = unread([event(number) for number in range(52)]), Finder(tmp_path / "index")
+        for some in (known[:40], known):
+            await held.find(TENANT, USER, [], "latte", 10, many=some, now=NOW)
+        kept = WordFiles(tmp_path / "index").load(TENANT, USER)
+        assert kept is not None
+        assert len(kept.ids) == 40
+        await held.find(TENANT, "line:U2", [], "latte", 10, many=known[:3], now=NOW)
+        await asyncio.gather(*held._later)
+        kept = WordFiles(tmp_path / "index").load(TENANT, USER)
+        assert kept is not None
+        assert len(kept.ids) == 52
+        await held.close()
 
     @pytest.mark.parametrize("broken", ["empty", "strange", "cut off", "with other topics"])
     async def test_a_file_that_is_none_is_made_anew(self, tmp_path: Path, broken: str) -> None:

@@ -212,7 +212,7 @@ async def test_an_answer_that_was_packed_unasked_is_unpacked(answer: bytes) -> N
             assert await post() == (200, b"ok")  # over the same connection, which is plain again
             assert there.connections == 1
         url = f"http://127.0.0.1:{there.port}/"
-        growing = await Posts(session, url).stream(head_of(url, {}), b"{}", PATIENCE)
+        growing = await Posts(session, url).stream(head_of(url, {}), b"{}", PATIENCE, 60.0)
         said = b""
         while came := await growing.more():
             said += came
@@ -232,7 +232,7 @@ async def test_what_can_not_be_unpacked_is_no_answer(answer: bytes) -> None:
         url = f"http://127.0.0.1:{there.port}/"
 
         async def streamed() -> None:
-            growing = await Posts(session, url).stream(head_of(url, {}), b"{}", PATIENCE)
+            growing = await Posts(session, url).stream(head_of(url, {}), b"{}", PATIENCE, 60.0)
             try:
                 while await growing.more():
                     pass

@@ -99,6 +99,7 @@ async def furnish(town: Town, shop: Shop) -> None:
     name, word, home = shop.name, WORDS[shop.name], town.home
     for conversation in ("main", TALK):
         await say(town, name, f"I am allergic to {word}, call me {word}", conversation)
+    await home.quiet()  # a session is kept once the answer is out
     later = lambda: assembly.utc_now() + timedelta(hours=1)  # noqa: E731
     async with app.tidy(home.settings, home.tenants, home.redis_url, clock=later) as cleanup:
         assert (await cleanup.run(name)).sessions >= 1

@@ -85,6 +85,7 @@ def test_interrupted_while_the_command_itself_loads_it_ends_without_a_traceback(
         env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # what runs in a shell's background ignores it
     )
     while not (tmp_path / "loading").exists() and begun.poll() is None:
         time.sleep(0.01)

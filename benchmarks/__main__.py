@@ -1,4 +1,4 @@
-"""All that a message costs, in one command and some thirteen minutes: `python -m benchmarks [--quick] [--only PART]`.
+"""All that a message costs, in one command and some ten minutes: `python -m benchmarks [--quick] [--only PART]`.
 
 Prints a table, and leaves a JSON file and a picture in `benchmarks/results`. See `benchmarks.pipeline`.
 """

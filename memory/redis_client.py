@@ -216,8 +216,12 @@ class _Cluster(aioredis.RedisCluster):
     async def pubsub_numsub(self, *args: Any, **kwargs: Any) -> Any:
         """Listeners on all nodes; each knows of its own alone."""
         await self.initialize()
-        asked = [node.execute_command("PUBSUB NUMSUB", *args) for node in self.get_nodes()]
-        told = await asyncio.gather(*asked, return_exceptions=True)
+
+        async def asked(node: Any) -> Any:
+            with _as_redis_error():
+                return await node.execute_command("PUBSUB NUMSUB", *args)
+
+        told = await asyncio.gather(*map(asked, self.get_nodes()), return_exceptions=True)
         counts: Counter[bytes] = Counter()
         for one in told:
             if isinstance(one, BaseException):  # without a node its listeners are gone as well
@@ -270,11 +274,18 @@ def _as_redis_error() -> Iterator[None]:
         yield
     except RedisClusterException as error:
         raise RedisConnectionError(f"the cluster can't be used: {error}") from error
-    except RuntimeError as error:
-        if "closed" not in str(error):
+    except (RuntimeError, AttributeError) as error:
+        if not _closed_meanwhile(error):
             raise
-        # Another call closed the connection while this one was about to write: uvloop's own kind of error.
         raise RedisConnectionError(f"the connection was closed: {error}") from error
+
+
+def _closed_meanwhile(error: RuntimeError | AttributeError) -> bool:
+    """Another call closed the connection while this one was about to write: uvloop's own kind of error, or the library's
+    where nothing is left to write to."""
+    if isinstance(error, AttributeError):
+        return error.obj is None and error.name == "writelines"
+    return "closed" in str(error)
 
 
 def _several(url: str, port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:

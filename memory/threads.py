@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
 import os
 import threading
 from collections import deque
@@ -15,6 +16,8 @@ from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 _PATIENCE = 10.0  # seconds
 MOST = 6  # threads of a process: so many may wait for the disk at once
@@ -71,12 +74,24 @@ class Threads:
                 thread = self._idle.pop()
                 thread.given = batch
                 thread.woken.release()
-            elif len(self._threads) < self._most:
-                thread = _Thread(self, batch, f"files-{len(self._threads)}")
-                self._threads.append(thread)
-                thread.start()
-            else:
+                return
+            if len(self._threads) < self._most and self._started(batch):
+                return
+            if self._threads:
                 self._behind.append(batch)
+                return
+        _settle([_outcome(job) for job in batch[1]])  # here, though all else waits: it must be done
+
+    def _started(self, batch: _Batch) -> bool:
+        """False: the machine gives this process no more threads now."""
+        thread = _Thread(self, batch, f"files-{len(self._threads)}")
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log.warning("work with files waits for a thread: %s", error)
+            return False
+        self._threads.append(thread)
+        return True
 
     def next_of(self, thread: _Thread) -> _Batch | None:
         """What stands behind; None: nothing does, and the thread is idle from now on."""
@@ -117,6 +132,10 @@ def _outcome(job: _Job) -> _Outcome:
     done, context, work, args, kwargs = job
     try:
         return done, context.run(work, *args, **kwargs), None
+    except StopIteration as error:  # which nobody could be told as it is
+        fault = RuntimeError(f"{work} ended an iteration")
+        fault.__cause__ = error
+        return done, None, fault
     except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
         return done, None, error
 

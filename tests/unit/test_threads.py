@@ -68,6 +68,42 @@ async def test_work_that_came_after_the_end_is_done() -> None:
     assert await threads.run(int, "8") == 8
 
 
+async def test_where_the_machine_gives_no_thread_it_is_done_here_and_behind_those_that_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    threads, go = Threads(2), threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        async with asyncio.timeout(90):
+            assert await threads.run(threading.get_ident) == threading.get_ident()
+    slow = threads.run(go.wait, 90)
+    await asyncio.sleep(0)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        behind = threads.run(threading.get_ident)
+        await asyncio.sleep(0)
+    go.set()
+    async with asyncio.timeout(90):
+        assert await slow
+        assert await behind != threading.get_ident()
+    assert await threads.run(int, "7") == 7
+    threads.close()
+
+
+async def test_what_no_future_takes_is_told_and_the_others_of_that_moment_hear_theirs() -> None:
+    def ends() -> object:
+        return next(iter(()))
+
+    ended, other = in_thread(ends), in_thread(int, "7")
+    async with asyncio.timeout(90):
+        with pytest.raises(RuntimeError, match="ended an iteration"):
+            await ended
+        assert await other == 7
+
+
 async def test_work_whose_caller_was_cancelled_is_done_all_the_same() -> None:
     threads, done = Threads(1), threading.Event()
     asked = threads.run(done.set)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memory.long_term import events
+from memory.long_term.event import Event
 from memory.models import LongTermMemory
-from processors.models import Language, MemoryEvent
+from processors.models import EventType, Language, MemoryEvent
 from processors.summary import LONGEST, Tally, summarise_events
 
 _TALLY = "tally"
@@ -38,14 +39,19 @@ def _tallied(memory: LongTermMemory, new: Sequence[MemoryEvent]) -> Tally | None
     # Taken out: whoever else counts now begins anew.
     were, came, counts = beside.pop(_TALLY, ((), (), None))
     # Events come at the end, and retention takes some from anywhere: then none is at its place any more.
-    same = len(known) == len(were) + len(came) and None not in came
+    same = len(known) == len(were) + len(came) and all(name is not None for name, _ in came)
     same = same and bool(were) and known[0] is were[0] and known[len(were) - 1] is were[-1]
-    if counts is None or not (same and [one.event_id for one in known[len(were) :]] == came):
+    if counts is None or not (same and _named(known[len(were) :]) == came):
         counts = Tally()
         counts.add(known)
     counts.add(new)
-    beside[_TALLY] = known, [one.event_id for one in new], counts
+    beside[_TALLY] = known, _named(new), counts
     return counts
+
+
+def _named(some: Sequence[Event | MemoryEvent]) -> list[tuple[str | None, EventType]]:
+    """A message that is tried again may be taken for something else, and what it was taken for first is not kept."""
+    return [(one.event_id, one.event_type) for one in some]
 
 
 def with_gist(memory: LongTermMemory, gist: str) -> str:

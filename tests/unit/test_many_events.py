@@ -522,5 +522,8 @@ def test_a_summary_that_is_counted_on_is_the_one_that_counts_all_of_them(seed: i
                 known = longer(known, some())
             case 2:  # some are too many
                 known = longer(known, new, most=luck.randrange(2, 12))
+            case 3:  # another process wrote it, and took it for something else
+                other = luck.choice(list(EventType))
+                known = longer(known, [one.model_copy(update={"event_type": other}) for one in new])
             case _:
                 known = longer(known, new)

@@ -281,8 +281,8 @@ def _as_redis_error() -> Iterator[None]:
 
 
 def _closed_meanwhile(error: RuntimeError | AttributeError) -> bool:
-    """Another call closed the connection while this one was about to write: uvloop's own kind of error, or the library's
-    where nothing is left to write to."""
+    """Another call closed the connection while this one was about to write: uvloop's own kind of error, or the
+    library's where nothing is left to write to."""
     if isinstance(error, AttributeError):
         return error.obj is None and error.name == "writelines"
     return "closed" in str(error)

@@ -39,7 +39,7 @@ def apart(raw: bytes, *, spelled: bool = False) -> tuple[dict[str, Any], list[Ev
         return (
             None if found is None else ({name: orjson.loads(memoryview(value)) for name, value in parts.items()}, found)
         )
-    except (msgspec.MsgspecError, KeyError, ValueError):
+    except (msgspec.MsgspecError, KeyError, ValueError, RecursionError):
         return None
 
 

@@ -358,10 +358,17 @@ class Files:
     def _mend(self, place: Place, tenant: str, user: str) -> Entry:
         """Sets the broken file aside and writes what it still held into a new one."""
         whole, path = self._salvaged(place, tenant, user), place.mark().file
-        if path is not None:
+        contents = document.dump(document.merge(whole, (), self._clock()), readable=True)
+        if path is None:
+            place.write(contents, self._compression)
+        else:
             aside = place.set_aside(path)
+            try:
+                place.write(contents, self._compression)
+            except OSError:
+                place.put_back(path, aside)
+                raise
             log.error("%s could not be read: kept as %s, %d events saved", path, aside, len(whole["events"]))
-        place.write(document.dump(document.merge(whole, (), self._clock()), readable=True), self._compression)
         entry = self._readable(place, tenant, user)
         self._cache.put((tenant, user), entry)
         return entry
@@ -383,8 +390,7 @@ class Files:
         if added.unreadable:
             log.error("%d lines of %s can't be read: the journal is set aside", added.unreadable, place.journal)
             place.set_aside(place.journal)
-        else:
-            place.drop_journal()
+        place.drop_journal()
         held = self._cache.get((tenant, user))
         if held is not None and held.mark == mark and not added.unreadable and _alike(held.memory, merged):
             # What is held is what was written, so nobody has to take it in anew.

@@ -155,11 +155,23 @@ class Place:
         _unlink(self.journal)
 
     def set_aside(self, path: str) -> str:
-        """Renames a file that can't be read to `<name>.corrupt-<time>`, the name it gives back; nothing is ever
-        overwritten."""
+        """A file that can't be read stays as `<name>.corrupt-<time>`, the name it gives back; nothing is ever
+        overwritten. It keeps its own name too, where the file system can do that, until what takes its place is on
+        disk: a full disk and a crash leave what can still be read of it."""
         aside = f"{path}.corrupt-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S.%fZ')}"
-        os.rename(path, aside)
+        try:
+            os.link(path, aside)
+        except OSError:
+            os.rename(path, aside)
         return os.path.basename(aside)
+
+    def put_back(self, path: str, aside: str) -> None:
+        """What was to take its place can't be written: it has its own name, and no other."""
+        aside = f"{self._folder}/{aside}"
+        if not os.path.exists(path):
+            os.rename(aside, path)
+        elif os.path.samefile(path, aside):
+            os.unlink(aside)
 
     def all_files(self) -> list[Path]:
         """Every file of this person and of nobody else: also unfinished and broken ones."""

@@ -84,6 +84,10 @@ def remove(path: Path) -> None:
     path.unlink()
 
 
+class Killed(BaseException):
+    """As if the process had ended there."""
+
+
 class TestContract(LongTermContract):
     async def test_an_unknown_person_is_none_and_leaves_no_trace(self, store: JsonFiles, base: Path) -> None:
         assert await store.load(TENANT, USER) is None
@@ -249,9 +253,6 @@ class TestFiles:
     def test_a_crash_while_the_kind_changes_leaves_no_older_file_beside_the_new_one(
         self, base: Path, monkeypatch: pytest.MonkeyPatch, step: int
     ) -> None:
-        class Killed(BaseException):
-            pass
-
         (base / TENANT).mkdir(parents=True)
         place, steps = Place(base, TENANT, USER), itertools.count(1)
         place.write(b"old", "none", first=True)
@@ -289,6 +290,45 @@ class TestBroken:
         assert [one.read_bytes() for one in asides] == [broken]
         assert len(json.loads(path.read_bytes())["events"]) == 9
 
+    @pytest.mark.parametrize("ends", [OSError(28, "no space left"), Killed()], ids=["full disk", "killed"])
+    async def test_what_is_readable_of_it_is_there_also_where_nothing_can_be_written_in_its_place(
+        self, base: Path, ends: BaseException, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(*args: Any) -> None:
+            raise ends
+
+        whole = json.dumps({**SEED_FILE, "events": [event(n).model_dump(mode="json") for n in range(10)]}, indent=2)
+        broken = whole.replace('"event_id": "e4"', '"event_id": e4').encode()
+        path, left = write(base, broken), [f"e{n}" for n in range(10) if n != 4]
+        with monkeypatch.context() as patched:
+            patched.setattr(Place, "_replace", fails)
+            for _ in range(3):
+                if isinstance(ends, OSError):
+                    assert await ids(store_on(base)) == left
+                    assert list(path.parent.glob("*.corrupt-*")) == []
+                else:
+                    with pytest.raises(Killed):
+                        await store_on(base).load(TENANT, USER)
+        assert path.read_bytes() == broken
+        assert await ids(store_on(base)) == left
+        assert len(json.loads(path.read_bytes())["events"]) == 9
+        assert {one.read_bytes() for one in path.parent.glob("*.corrupt-*")} == {broken}
+
+    async def test_a_full_disk_without_second_names_leaves_it_as_well(
+        self, base: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(*args: Any) -> None:
+            raise OSError(28, "no space left")
+
+        path = write(base, b'{"events": [' + event(1).model_dump_json().encode())
+        monkeypatch.setattr(os, "link", fails)
+        with monkeypatch.context() as patched:
+            patched.setattr(Place, "_replace", fails)
+            assert await ids(store_on(base)) == ["e1"]
+            assert [one.name for one in path.parent.glob("line*")] == [path.name]
+        assert await ids(store_on(base)) == ["e1"]
+        assert len(list(path.parent.glob("*.corrupt-*"))) == 1
+
     @pytest.mark.parametrize("cut", [0.1, 0.5, 0.9, 0.99])
     @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress], ids=["plain", "gzip", "zstd"])
     async def test_a_file_cut_short_gives_its_whole_events(
@@ -315,6 +355,10 @@ class TestBroken:
             b'{"events": 3}',
             b"[" * 100_000,
             b'{"events":[' + b"{" * 20_000,
+            b'{"events":[{"event_type":"REQUEST","importance_score":0,"timestamp":"2026-03-01T09:00:00Z","payload":{"a":'
+            + b"[" * 2_000
+            + b"]" * 2_000
+            + b"}}]}",
             b"\xff\xfe",
             b'{"facts": null}',
             b'{"episodes": {"a": 1}}',
@@ -322,7 +366,7 @@ class TestBroken:
             b'{"facts": [{"id": {"a": 1}}]}',
         ],
         ids=[
-            *("empty", "zeroes", "list", "null", "events", "nested", "braces", "bytes"),
+            *("empty", "zeroes", "list", "null", "events", "nested", "braces", "deep", "bytes"),
             *("no facts", "no list", "an event's id", "a fact's id"),
         ],
     )

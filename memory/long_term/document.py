@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from memory.episodes import Episode
 from memory.facts import Fact, attributes, settled, without_keys
 from memory.long_term import events
-from memory.long_term.event import Event
+from memory.long_term.event import LOOSE, Event
 from memory.long_term.frozen import frozen, thawed
 from memory.models import SCHEMA_VERSION, Changes, LongTermMemory
 from memory.person import Person
@@ -37,7 +37,6 @@ MAX_EPISODES = 200  # of a person, the newest
 
 M = TypeVar("M", bound=BaseModel)
 
-_DECODER = json.JSONDecoder()
 _STRICT = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 _when = attrgetter("timestamp")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -77,8 +76,9 @@ def dump(value: Any, *, readable: bool = False) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if readable else None)
     except TypeError:  # a lone surrogate, an integer over 64 bits, a value of another kind
-        clean = without_surrogates(value)
-        return json.dumps(clean, ensure_ascii=False, default=str, indent=2 if readable else None).encode()
+        told = json.dumps(without_surrogates(value), ensure_ascii=False, default=str)
+        clean = LOOSE.decode(told)  # what is no number is nothing, as orjson writes it
+        return json.dumps(clean, ensure_ascii=False, indent=2 if readable else None).encode()
 
 
 def merge(document: Document, lines: Iterable[Document], now: datetime) -> Document:
@@ -367,7 +367,7 @@ def _pairs(text: str, at: int) -> Iterable[tuple[str, Any]]:
 def _value(text: str, at: int) -> tuple[Any, int]:
     """The JSON value that begins there and where it ends; `at` itself when there is none."""
     try:
-        value, end = _DECODER.raw_decode(text, at)
+        value, end = LOOSE.raw_decode(text, at)
     except (ValueError, RecursionError):
         return None, at
     return value, end

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from zlib import crc32
@@ -63,7 +65,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         """The fields of the long-term file."""
         out = {
             "event_type": self.event_type.value,
-            "payload": orjson.loads(memoryview(self.payload)),
+            "payload": _payload(self.payload),
             "importance_score": self.importance_score,
             "timestamp": iso(self.timestamp),
         }
@@ -73,7 +75,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return MemoryEvent.model_construct(
             _fields_set=set(_FIELDS),
             event_type=self.event_type,
-            payload=frozen(orjson.loads(memoryview(self.payload))),
+            payload=frozen(_payload(self.payload)),
             importance_score=self.importance_score,
             timestamp=self.timestamp.astimezone(UTC),
             event_id=self.event_id,
@@ -90,6 +92,27 @@ class _Said(msgspec.Struct):
 
 
 _said = msgspec.json.Decoder(_Said)
+
+
+def _nothing(name: str) -> None:
+    return None
+
+
+def _number(text: str) -> Any:
+    if math.isinf(float(text)):
+        return text
+    return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+# What JSON says, also where orjson refuses: what is no number is nothing, and one that no double holds is text.
+LOOSE = json.JSONDecoder(parse_constant=_nothing, parse_int=_number, parse_float=_number)
+
+
+def _payload(raw: msgspec.Raw) -> Any:
+    try:
+        return orjson.loads(memoryview(raw))
+    except ValueError:  # only its numbers were not looked at when it was passed over
+        return LOOSE.decode(bytes(raw).decode())
 
 
 def dated(at: datetime, said: str) -> str:

@@ -381,6 +381,41 @@ class TestBroken:
         assert await ids(store) == ["e1"]
         assert [one.read_bytes() for one in path.parent.glob("*.corrupt-*")] == [contents]
 
+    @pytest.mark.parametrize(
+        ("number", "read"), [("1e999", "1e999"), ("9" * 400, "9" * 400), ("-1E400", "-1E400"), ("12", 12), ("0.5", 0.5)]
+    )
+    async def test_a_number_that_nothing_holds_is_text_and_the_rest_is_as_it_was(
+        self, base: Path, number: str, read: Any
+    ) -> None:
+        told = {**SEED_FILE, "events": [event(n).model_dump(mode="json") for n in range(3)]}
+        told["events"][1]["payload"] |= {"of": "NUMBER", "beside": [1, 2.5, "ก"]}
+        path = write(base, json.dumps(told).replace('"NUMBER"', number).encode())
+        for _ in range(2):  # as it stands, and once it was folded
+            store = store_on(base)
+            memory = await store.load(TENANT, USER)
+            assert memory is not None
+            assert memory.events[1].payload["of"] == read
+            assert memory.events[1].payload["beside"] == [1, 2.5, "ก"]
+            await store.save_events(TENANT, USER, [event(7)])
+            await store.compact(TENANT, USER, NOW)
+        assert await ids(store_on(base)) == ["e0", "e1", "e2", "e7"]
+        asides = list(path.parent.glob("*.corrupt-*"))
+        assert len(asides) == isinstance(read, str)
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400])
+    async def test_what_is_written_in_the_loose_way_can_be_read(self, store: JsonFiles, base: Path, value: Any) -> None:
+        await store.save_events(TENANT, USER, [event(0)])
+        odd = event(1).model_copy(update={"payload": {"original_message": "a\ud800", "of": value}})
+        await store.save_events(TENANT, USER, [odd])
+        await store.save_events(TENANT, USER, [event(2)])
+        assert await ids(store) == await ids(store_on(base)) == ["e0", "e1", "e2"]
+        memory = await store_on(base).load(TENANT, USER)
+        assert memory is not None
+        assert memory.events[1].payload == {
+            "original_message": "a\ufffd",
+            "of": str(value) if isinstance(value, int) else None,
+        }
+
     async def test_whoever_has_a_file_of_an_odd_shape_can_be_forgotten(self, store: JsonFiles, base: Path) -> None:
         folder = write(base, b'{"events": [{"event_id": {}}], "facts": 5}').parent
         (folder / "line:U1.journal").write_bytes(b'{"events": [{"event_id": []}]}\n')

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from functools import cache, lru_cache
 from heapq import nlargest
 from itertools import chain, compress
-from struct import Struct
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -26,10 +25,9 @@ TOPIC = 0.6  # the share where a text has none of the words, but all that the qu
 _LATIN = re.compile(r"[^\W_ก-๎]+")
 _VAST = 4000  # texts from which arrays are quicker
 _BEST = 1000  # of those that are looked at further
-_LAST = 60  # texts of which bits tell who has a term
-_NUMBER = Struct("=I")
-_LOOSE = 1200  # bytes that a text's terms take that are not packed
-_PACKED = 240  # texts from which the numbers of most are packed, which costs a search 50 µs more
+_PACKED = 240  # texts until which bits tell which have a term; of more the numbers are packed
+_LAST, _PART, _AT_MOST = 60, 8, 1000  # of those behind what is packed, at least, which part of it, and at most
+_LOOSE = 700  # bytes that a text takes that is not packed
 _LIKE = 0.5  # the share of letter groups from which a word is another one with a slip
 
 
@@ -46,11 +44,17 @@ class Packed(NamedTuple):
     """A `Lexical` as plain values: texts are numbered from 0, none is removed."""
 
     numbers: Stored
-    loose: dict[str, bytes]  # of a few texts, or of those behind them: four bytes each
+    packed_to: int  # how many texts are in them
+    terms: list[str]  # of the texts behind what is packed there
+    bits: bytes  # for each of these terms, as many bytes: which of those texts have it
     again: dict[str, dict[int, int]]
     lengths: bytes
     latin: dict[str, set[str]]
     plain: list[str]
+
+
+def no_texts() -> Packed:
+    return Packed(Stored(), 0, [], b"", {}, b"", {}, [])
 
 
 class _Weighed(NamedTuple):
@@ -70,28 +74,26 @@ class _Weighed(NamedTuple):
 class Lexical:
     """Texts by number. What is removed keeps its number and is found no more.
 
-    Which of the last texts have a term is told by bits: that takes next to nothing to be made, and most of a question's
-    terms are found in the same few texts, so there is little to add up. Most people's are all of these; of more texts
-    their numbers are written down.
+    Which texts have a term is told by bits: that takes next to nothing to be made, and most of a question's terms are
+    found in the same few texts, so there is little to add up. Most people's are all of these; of more texts the numbers
+    are packed, but for the last ones.
     """
 
     def __init__(self, packed: Packed | None = None) -> None:
-        given = packed or Packed(Stored(), {}, {}, b"", {}, [])
+        given = packed or no_texts()
         self._packed = Postings(given.numbers)
-        self._numbers = given.loose  # by term, its texts between those and the last: four bytes each, rising
         self._asked: dict[str, int] = {}  # by term, its place in what is packed, -1: none; of one search
-        self._last: dict[str, int] = {}  # by term, its texts among the last ones
-        self._there = 0  # of the last ones, those that are not gone
         self._again = given.again  # of a term: how often the texts have it that have it more than once
         self._lengths = array("I", given.lengths)
-        self._written = len(self._lengths)
-        self._packed_to = self._written if self._packed.keys else 0
+        self._begin = given.packed_to  # the number of the first of the last texts
+        self._last = _as_numbers(given.terms, given.bits)  # by term, its texts among the last ones
+        self._there = (1 << len(self) - self._begin) - 1  # of the last ones, those that are not gone
         self._latin = given.latin  # words that a slip may have been made in, by their first letter
         self._plain = Texts(given.plain)
         self._said: dict[int, tuple[str, ...]] = {}
         self._total = sum(self._lengths)
         self._gone: set[int] = set()
-        self._fewer: dict[str, int] = {}  # by term, how many of those that are written down are gone
+        self._fewer: dict[str, int] = {}  # by term, how many of those that are packed are gone
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -99,8 +101,7 @@ class Lexical:
     @property
     def size(self) -> int:
         """Bytes, about."""
-        loose = len(self) - self._packed_to
-        return self._packed.size + self._plain.size + _LOOSE * loose
+        return self._packed.size + self._plain.size + _LOOSE * (len(self) - self._begin)
 
     @property
     def wasted(self) -> float:
@@ -108,9 +109,9 @@ class Lexical:
 
     def add(self, text: Terms) -> int:
         number, said = len(self._lengths), text.all
-        if number - self._written >= _LAST:
-            self._write_down()
-        bit, last = 1 << number - self._written, self._last
+        if number - self._begin >= (_most_behind(self._begin) if self._begin else _PACKED):
+            self._pack()
+        bit, last = 1 << number - self._begin, self._last
         held = Counter(said)
         known = last.keys() & held.keys()
         for term in known:
@@ -132,76 +133,75 @@ class Lexical:
         """`text`: the one that was added; without it, as near as can be told by now."""
         self._gone.add(number)
         self._total -= self._lengths[number]
-        if number >= self._written:
-            self._there &= ~(1 << number - self._written)
+        if number >= self._begin:
+            self._there &= ~(1 << number - self._begin)
             return
         fewer, packed = self._fewer, self._packed
         for term in {*(text or terms(self._plain[number])).all}:
-            if term in self._numbers:
-                listed = array("I", self._numbers[term])
-                if (at := bisect_left(listed, number)) < len(listed) and listed[at] == number:
-                    fewer[term] = fewer.get(term, 0) + 1
-                    continue
-            if packed.keys and packed.has(term, number):
+            if packed.has(term, number):
                 fewer[term] = fewer.get(term, 0) + 1
 
     def packed(self, kept: Sequence[int]) -> Packed:
         """Of these numbers, which are none that were removed, in rising order; they are counted from 0 there. What is
         added here later is not in it."""
-        self._write_down()
-        if len(self) >= _PACKED:
-            self._pack()
+        plain = [self._plain[number] for number in kept]
         if len(kept) == len(self):
             again = {term: dict(counts) for term, counts in self._again.items()}
             latin = {first: set(words) for first, words in self._latin.items()}
-            plain, loose = [self._plain[number] for number in kept], dict(self._numbers)
-            return Packed(self._packed.stored, loose, again, self._lengths.tobytes(), latin, plain)
+            return Packed(
+                self._packed.stored,
+                self._begin,
+                list(self._last),
+                _as_bytes(self._last.values(), len(self) - self._begin),
+                again,
+                self._lengths.tobytes(),
+                latin,
+                plain,
+            )
+        if self._begin:
+            self._pack()
         new = {number: at for at, number in enumerate(kept)}
-        numbers, loose = self._packed.of(kept, len(self)), {}
-        for term, listed in self._numbers.items():
-            if left := [new[number] for number in array("I", listed) if number in new]:
-                loose[term] = array("I", left).tobytes()
-        again = {}
+        last: dict[str, int] = {}
+        for term, held in self._last.items():
+            if left := sum([1 << new[place] for place in _places(held & self._there) if place in new]):
+                last[term] = left
+        numbers, again = self._packed.of(kept, len(self)), {}
         for term, counts in self._again.items():
             if still := {new[number]: count for number, count in counts.items() if number in new}:
                 again[term] = still
         latin = {
-            first: {one for one in words if one in loose or numbers.place(one) >= 0}
+            first: {one for one in words if one in last or numbers.place(one) >= 0}
             for first, words in self._latin.items()
         }
         lengths = array("I", [self._lengths[number] for number in kept])
-        return Packed(numbers.stored, loose, again, lengths.tobytes(), latin, [self._plain[number] for number in kept])
-
-    def _write_down(self) -> None:
-        numbers, names = self._numbers, [_NUMBER.pack(number) for number in range(self._written, len(self))]
-        for term, held in self._last.items():
-            if held := held & self._there:
-                numbers[term] = numbers.get(term, b"") + b"".join([names[place] for place in _places(held)])
-        self._last, self._there, self._written = {}, 0, len(self)
-        if 0 < self._packed_to < _VAST:
-            self._pack()
+        begin = len(kept) if self._begin else 0
+        bits = _as_bytes(last.values(), len(kept) - begin)
+        return Packed(numbers.stored, begin, list(last), bits, again, lengths.tobytes(), latin, plain)
 
     def _pack(self) -> None:
-        self._packed = self._packed.with_more(self._numbers, len(self))
-        self._numbers, self._asked = {}, {}
+        begin, there = self._begin, self._there
+        more = {
+            term: [begin + place for place in _places(left)]
+            for term, held in self._last.items()
+            if (left := held & there)
+        }
+        self._packed = self._packed.with_more(more, len(self))
         self._plain.pack()
-        self._packed_to = len(self)
+        self._last, self._there, self._begin, self._asked = {}, 0, len(self), {}
 
     def _having(self, term: str) -> list[int]:
         """The texts that have it, and of those that are written down maybe some that are gone."""
         found = self._packed.having(place).tolist() if (place := self._place(term)) >= 0 else []
-        if term in self._numbers:
-            found += array("I", self._numbers[term])
         if held := self._last.get(term, 0) & self._there:
-            found += [self._written + place for place in _places(held)]
+            found += [self._begin + place for place in _places(held)]
         return found
 
     def _count(self, term: str) -> int:
         """How many of the texts that are there have it."""
         last = (self._last.get(term, 0) & self._there).bit_count()
         if (place := self._place(term)) >= 0:
-            last += self._packed.count(place)
-        return last + len(self._numbers.get(term, b"")) // 4 - self._fewer.get(term, 0)
+            last += self._packed.count(place) - self._fewer.get(term, 0)
+        return last
 
     def _place(self, term: str) -> int:
         place = self._asked.get(term)
@@ -222,8 +222,6 @@ class Lexical:
         text's topics tell by themselves. Of a large collection only what has a share of `least` and is to be kept
         counts among the best."""
         vast = len(self) >= _VAST and (arrays := numpy()) is not None
-        if vast:
-            self._write_down()
         weighed = self._weighed(question)
         if vast:
             fit = self._among_many(arrays, weighed, about, least, keep)
@@ -237,7 +235,7 @@ class Lexical:
     def _among_few(self, weighed: _Weighed, most: float) -> Fit:
         """Each text is scored as if it had each term once, which is nearly always so; then the rest is added."""
         told, about = [0.0] * len(self), dict[int, float]()  # by words, by topics
-        first, spoken, whole = self._written, weighed.spoken, weighed.whole
+        first, spoken, whole = self._begin, weighed.spoken, weighed.whole
         for weight, held in weighed.alike:
             for place in _places(held):
                 told[first + place] += weight
@@ -279,7 +277,7 @@ class Lexical:
         sought = words | dict.fromkeys(chain.from_iterable([groups(run) for run in runs if len(run) > SHORT]))
         count, total, whole = self._count, len(self._lengths) - len(self._gone), 0.0
         topics = [word for word in words if word[0] == "#"]
-        single = {*topics, *(self._numbers.keys() & sought.keys())}
+        single = {*topics}
         self._asked = dict.fromkeys(sought, -1)
         if self._packed.keys:
             places = self._packed.places(sought)
@@ -355,6 +353,8 @@ class Lexical:
         told, about = np.zeros(len(self), np.float32), np.zeros(len(self), np.float32)
         for term, weight in weighed.terms.items():
             (about if term[0] == "#" else told)[np.asarray(self._having(term), np.uint32)] += weight
+        for weight, held in weighed.alike:
+            told[np.asarray(_places(held), np.uint32) + self._begin] += weight
         for weight, listed in weighed.others:
             told[np.asarray(listed, np.uint32)] += weight
         fixed, slope = self._shape
@@ -420,10 +420,33 @@ def rarity(total: int, having: int) -> float:
     return math.log(1 + (count - having + 0.5) / (having + 0.5))
 
 
-@lru_cache(maxsize=8192)
-def _places(bits: int) -> tuple[int, ...]:
+def _places(bits: int) -> Sequence[int]:
     """Those that are set."""
-    return tuple([place for place in range(bits.bit_length()) if bits >> place & 1])
+    if bits < len(_SET):
+        return _SET[bits]
+    told = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    return [
+        at + place for at, byte in zip(range(0, 8 * len(told), 8), told, strict=True) if byte for place in _SET[byte]
+    ]
+
+
+_SET = [tuple([place for place in range(8) if byte >> place & 1]) for byte in range(256)]
+
+
+def _as_bytes(bits: Iterable[int], count: int) -> bytes:
+    """Each of so many bits, in as many bytes."""
+    size = (count + 7) // 8
+    return b"".join([one.to_bytes(size, "little") for one in bits])
+
+
+def _as_numbers(terms: Sequence[str], bits: bytes) -> dict[str, int]:
+    size = len(bits) // max(1, len(terms))
+    found = [int.from_bytes(bits[at : at + size], "little") for at in range(0, len(bits), size or 1)]
+    return dict(zip(map(intern, terms), found, strict=True))  # others have nearly all of them too
+
+
+def _most_behind(packed: int) -> int:
+    return min(_AT_MOST, max(_LAST, packed // _PART))
 
 
 def _more(count: Any, rest: Any) -> Any:
@@ -457,14 +480,15 @@ def numpy() -> Any:
 
 
 def slips(word: str, among: Collection[str]) -> list[str]:
-    """Latin words with the same first letter that begin like this one, or are it with a slip of the finger."""
+    """Latin words with the same first letter that begin like this one, or are it with a slip of the finger: a code with
+    another digit is another one."""
     if not among or len(word) < 4 or word.isdigit() or thai(word):
         return []
-    mine, found = set(_pieces(word)), []
+    mine, found, letters = set(_pieces(word)), [], word.isalpha()
     for other in among:
         if other.startswith(word):
             found.append(other)
-        elif len(other) >= 4 and abs(len(other) - len(word)) <= 2:
+        elif letters and len(other) >= 4 and abs(len(other) - len(word)) <= 2 and other.isalpha():
             shared = len(mine.intersection(_pieces(other)))
             # The second set is made where the first look leaves a chance.
             if shared >= _LIKE * len(mine) and shared >= _LIKE * len(mine.union(_pieces(other))):

@@ -84,8 +84,8 @@ class Postings:
         found = bisect_left(self.numbers, number, self.begins[at], end)
         return found < end and self.numbers[found] == number
 
-    def with_more(self, more: Mapping[str, bytes], total: int) -> Postings:
-        """With the later texts of these terms, four bytes each; `total`: what all numbers are below."""
+    def with_more(self, more: Mapping[str, Sequence[int]], total: int) -> Postings:
+        """With the later texts of these terms, rising; `total`: what all numbers are below."""
         wide = "I" if total > _SMALL or self.numbers.typecode == "I" else "H"
         old = self.numbers if self.numbers.typecode == wide else array(wide, self.numbers)
         keys, begins = self.keys, self.begins
@@ -99,9 +99,8 @@ class Postings:
             names.append(wanted)
             counts += sizes[at:here]
             numbers += old[begins[at] : begins[here + known]]
-            added = array("I", listed)
-            numbers += added if wide == "I" else array(wide, added)
-            counts.append(len(added) + (sizes[here] if known else 0))
+            numbers.extend(listed)
+            counts.append(len(listed) + (sizes[here] if known else 0))
             at = here + known
         names += keys[at:]
         counts += sizes[at:]

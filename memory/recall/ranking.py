@@ -12,8 +12,7 @@ from zlib import crc32
 
 from memory.recall.beside import Beside
 from memory.recall.entry import Entry, Findable, Hit, Keep, Line, anything
-from memory.recall.lexical import Lexical, Packed, best_of
-from memory.recall.postings import Stored
+from memory.recall.lexical import Lexical, Packed, best_of, no_texts
 from memory.recall.speakers import Speakers
 from memory.recall.terms import asked as asked_terms
 from memory.recall.terms import asks, terms
@@ -26,7 +25,7 @@ WORD = 0.5  # the same where the question is a word or two
 SURELY = 1 / 3  # of the way from the floor to the same words: what is found by meaning alone where no model reads it
 _ALL = 0.99  # the share that is every word of the question
 _ABOUT = 0.4  # the most that what is about the same, and has no word of the question, tells
-_MOST = 200  # of each part that are looked at
+_MOST = 80  # of each part that are looked at
 # What of its neighbours' fit an entry gets: of a question before it, of one beside it, of one further.
 _ANSWER, _NEXT, _AFTER = 0.8, 0.3, 0.2
 _BY_MEANING = 0.6  # of that: neighbours are alike in meaning anyway
@@ -60,7 +59,7 @@ class Ranking:
             self.update(entries)
 
     def _begin(self, kept: Kept | None = None) -> None:
-        given = kept or Kept([], b"", b"", [], Packed(Stored(), {}, {}, b"", {}, []))
+        given = kept or Kept([], b"", b"", [], no_texts())
         self._lexical = Lexical(given.words)
         self._ids = given.ids
         self._marks = array("I", given.marks)

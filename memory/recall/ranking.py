@@ -332,11 +332,14 @@ class Ranking:
         out, after, before, asking = dict(scores), self._beside.after, self._beside.before, self._asking
         for number, score in scores.items():
             score *= part
-            for beside, near in ((after, _ANSWER if number in asking else _NEXT), (before, _NEXT)):
-                if (one := beside[number]) >= 0:
-                    out[one] = out.get(one, 0.0) + near * score
-                    if (other := beside[one]) >= 0:
-                        out[other] = out.get(other, 0.0) + _AFTER * score
+            if (one := after[number]) >= 0:
+                out[one] = out.get(one, 0.0) + (_ANSWER if number in asking else _NEXT) * score
+                if (other := after[one]) >= 0:
+                    out[other] = out.get(other, 0.0) + _AFTER * score
+            if (one := before[number]) >= 0:
+                out[one] = out.get(one, 0.0) + _NEXT * score
+                if (other := before[one]) >= 0:
+                    out[other] = out.get(other, 0.0) + _AFTER * score
         return out
 
     def _told(self, shares: Mapping[int, float]) -> Mapping[int, float]:

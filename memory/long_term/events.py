@@ -30,11 +30,15 @@ _set = object.__setattr__
 
 def apart(raw: bytes, *, spelled: bool = False) -> tuple[dict[str, Any], list[Event]] | None:
     """A file's values without the events, and the events; None where it takes a closer look to tell what it holds.
-    `spelled`: it is known to be UTF-8, which takes a third of it to tell."""
+    `spelled`: it is known to be UTF-8, which takes a third of it to tell.
+
+    Events hold on to what they were read from, so that a file's indentation goes first, a quarter of it, and so does
+    what msgspec sets aside beyond its end. A payload is then byte by byte what it was before it was written, and so
+    its `mark` is the same."""
     try:
         if not spelled:
             raw.decode("utf-8")  # what is passed over is not looked at that closely
-        parts = _document.decode(raw)
+        parts = _document.decode(bytes(memoryview(msgspec.json.format(raw, indent=-1))))
         found = read(parts.pop("events"))
         return (
             None if found is None else ({name: orjson.loads(memoryview(value)) for name, value in parts.items()}, found)

@@ -202,6 +202,21 @@ class TestUnread:
         assert many.follows(before)
         assert memory == await JsonFiles(tmp_path / "longterm").load(TENANT, USER)
 
+    async def test_what_is_read_from_a_file_is_byte_by_byte_what_was_kept_in_mind(self, tmp_path: Path) -> None:
+        """Also where a text looks like JSON; what is on disk of their words holds for it by these bytes."""
+        store = JsonFiles(tmp_path / "longterm")
+        for number, said in enumerate(('{ "a" : [ 1 ,  2 ] }', 'two  blanks\n\t and a \\" quote', "ข้าว  ผัด")):
+            await store.save_events(TENANT, USER, [event(number, said, NOW)])
+        memory = await store.load(TENANT, USER)
+        kept = events.told(memory) if memory else None
+        await store.compact(TENANT, USER, NOW)
+        assert b"\n  " in keys.longterm_file(tmp_path / "longterm", TENANT, USER).read_bytes()
+        read = events.told(await loaded(tmp_path))
+        assert kept
+        assert read
+        assert [bytes(memoryview(one.payload)) for one in read] == [bytes(memoryview(one.payload)) for one in kept]
+        assert [one.mark for one in read] == [one.mark for one in kept]
+
     async def test_a_turn_makes_a_handful_of_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         written(tmp_path, [event(number) for number in range(1000)])
         manager, made, whole = managing(tmp_path), [0], Event.whole

@@ -68,6 +68,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 POLL = 1.0  # seconds between looks at the files where the file system tells of no change
+STEP = 200  # ms between looks at what the file system has told: each wakes the process
 
 Callback = Callable[[str, Tenant | None, Tenant | None], None]
 
@@ -166,6 +167,7 @@ class Tenants:
                     rust_timeout=int(POLL * 1000),
                     yield_on_timeout=True,
                     debounce=400,
+                    step=STEP,
                     ignore_permission_denied=True,
                 ):
                     yield

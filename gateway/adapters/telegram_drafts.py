@@ -85,9 +85,11 @@ class Draft:
         self._over = False
 
     def grew(self, said: Callable[[], str]) -> None:
+        if self._over:
+            return
         self._said = said
         self._news.set()
-        if self._begins is None and not self._over:
+        if self._begins is None:
             self._begins = asyncio.get_running_loop().call_later(self._times.first_after, self._begin)
 
     def _begin(self) -> None:
@@ -97,7 +99,10 @@ class Draft:
         self._over = True
         if self._begins is not None:
             self._begins.cancel()
-        showing, self._showing = self._showing, None  # else each would hold the other until somebody collects them
+        # What gives the text holds whoever it grows for, as the task does: else all of it would stay, with the turn's
+        # question and history, until somebody collects it.
+        self._said, self._begins = str, None
+        showing, self._showing = self._showing, None
         if showing is None:
             return
         if self._flying:

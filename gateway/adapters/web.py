@@ -92,6 +92,8 @@ class WebWatch:
         self._showing = asyncio.create_task(self._show())
 
     def grew(self, said: Callable[[], str]) -> None:
+        if self._over:
+            return
         self._said = said
         self._more.set()
 
@@ -102,6 +104,7 @@ class WebWatch:
         await asyncio.wait({self._showing}, timeout=CLOSED_WITHIN)
         self._showing.cancel()
         await asyncio.gather(self._showing, return_exceptions=True)
+        self._said = str  # which holds whoever it grows for, and they this one: nobody had to let go of the turn
 
     async def _show(self) -> None:
         while not (self.gone.is_set() or self._over):

@@ -20,9 +20,11 @@ from gateway.errors import (
     SendRetry,
     Unreachable,
 )
+from gateway.guard import Guarded
 from gateway.messages import Target
 from gateway.pacing import Limit, limits_beside, limits_for
 from gateway.rendering import utf16_len
+from gateway.riding import Unseen
 
 CHAT = Target(tenant="shop", channel="tg", platform="telegram", chat_id="55")
 QUICK = Times(first_after=0.0, every=0.01, again=0.01, anew=0.05, in_flight=0.2)
@@ -207,16 +209,19 @@ async def test_a_bot_whose_drafts_were_taken_is_not_left_alone_for_one_that_was_
     assert drafts.watch(BOT, CHAT, chat.show) is not None
 
 
-async def test_who_was_watched_is_held_by_nothing_once_the_turn_is_over() -> None:
+@pytest.mark.parametrize("shown", [True, False])
+async def test_who_was_watched_is_held_by_nothing_once_the_turn_is_over(shown: bool) -> None:
     chat = Chat()
     draft = chat.watch()
-    draft.grew(lambda: "One")
-    await until(lambda: len(chat.shown) == 1)
-    await draft.close()
+    watch = Guarded(Unseen(draft), str)  # as a turn does
+    watch.grew(lambda: "One")
+    if shown:
+        await until(lambda: len(chat.shown) == 1)
+    await watch.close()
     gone = weakref.ref(draft)
     gc.disable()  # what holds itself would stay until all objects are looked through
     try:
-        del draft
+        del draft, watch
         await asyncio.sleep(0)
         assert gone() is None
     finally:

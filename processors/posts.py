@@ -138,11 +138,14 @@ class Posts:
         line = self._kept() or await self._opened(timeout, seconds)
         growing = Growing(line, self._done)
         answer = line.asked(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body), growing)
+        timer = self._loop.call_at(until, line.late)
         try:
             await answer
         except BaseException:
             line.close()
             raise
+        finally:
+            timer.cancel()
         growing.ends_in(until - self._loop.time())
         return growing
 

@@ -30,7 +30,8 @@ LOOK_EVERY = 2.0  # seconds
 SETTLED = 1.0  # seconds without a change after which a file is whole
 MOST_FILES, MOST_PASSAGES = 1_000, 30_000  # of a tenant
 SURE = 0.8  # a score from which a passage is told as it stands, without a model; set with benchmarks/faq.py
-_PATIENCE = 1.5  # seconds that the first question of a process waits for files to be read
+_PATIENCE = 1.5  # seconds that a question waits for what changed: what was read before is there meanwhile
+_FIRST_PATIENCE = 5.0  # and for the first reading of a process, before which everything would be "I don't know"
 _UNREADABLE = "can't be opened"  # tried again: nothing of the file tells when that changes
 _TRUST = 0.9  # weight beside what is known of the person
 
@@ -166,7 +167,8 @@ class Library:
         shelf = self._shelves.get(tenant)
         # Twice: where `watch` follows the files, no question has to look as well.
         if shelf is None or time.monotonic() - shelf.looked >= 2 * LOOK_EVERY:
-            await asyncio.wait({self._look_once(tenant)}, timeout=_PATIENCE)
+            patience = _FIRST_PATIENCE if shelf is None else _PATIENCE
+            await asyncio.wait({self._look_once(tenant)}, timeout=patience)
         return self._shelves.get(tenant) or _Shelf()
 
     async def _touched(self, tenants: Sequence[str]) -> list[str]:

@@ -59,6 +59,8 @@ class Cache(Generic[E]):
     def put(self, key: tuple[str, str], entry: E) -> None:
         with self._lock:
             self._take(key)
+            if entry.bytes > self._max_bytes:  # everybody else would go for one who can't be held either
+                return
             self._entries[key] = entry
             self._bytes += entry.bytes
             while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:

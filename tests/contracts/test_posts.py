@@ -455,6 +455,23 @@ async def test_a_growing_answer_is_read_as_it_comes_and_its_connection_kept() ->
 
 
 @on_both_loops
+async def test_a_stream_without_a_head_ends_in_its_time() -> None:
+    async def script(here: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await here.hears(reader)
+        await here.gate.wait()
+
+    async with place(script) as here, aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{here.port}/v1"
+        to = Posts(session, url)
+        async with asyncio.timeout(20):
+            with pytest.raises(TimeoutError) as caught:
+                await to.stream(head_of(url, {}), b"{}", PATIENCE, 0.1)
+        assert not isinstance(caught.value, aiohttp.ConnectionTimeoutError)  # it may have been taken
+        here.gate.set()
+        to.close()
+
+
+@on_both_loops
 async def test_a_growing_answer_that_stalls_ends_in_its_time_and_so_does_its_connection() -> None:
     async def script(here: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await here.hears(reader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from memory.library import library as shelves
 from memory.library.library import FileState, Library, sure
 from memory.library.sureness import told_of
 from memory.recall.finder import Finder
+from processors.documents.parts import Passage
 
 OLD = 1_700_000_000
 
@@ -35,6 +37,7 @@ def opened(folder: Path) -> Library:
 def _looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shelves, "LOOK_EVERY", 0.0)
     monkeypatch.setattr(shelves, "_PATIENCE", 60.0)
+    monkeypatch.setattr(shelves, "_FIRST_PATIENCE", 60.0)
 
 
 @pytest.fixture
@@ -56,6 +59,44 @@ async def test_what_comes_changes_and_goes_is_seen_without_a_restart(tmp_path: P
     assert await texts(library, "warranty") == ["Three years"]
     (tmp_path / "knowledge" / "shop" / "terms.md").unlink()
     assert (await texts(library, "warranty"), await library.files("shop")) == ([], [])
+
+
+async def test_whoever_asks_first_waits_for_the_first_reading_and_nobody_for_later_ones(
+    tmp_path: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, plain = threading.Event(), shelves.read
+
+    def slowly(path: Path) -> list[Passage]:
+        go_on.wait(30)
+        return plain(path)
+
+    monkeypatch.setattr(shelves, "read", slowly)
+    monkeypatch.setattr(shelves, "_PATIENCE", 0.05)
+    write(tmp_path, "terms.md", "# Terms\n\n## Warranty\n\nTwo years")
+    asked = asyncio.gather(texts(library, "warranty"), texts(library, "warranty"))
+    await asyncio.wait({asked}, timeout=0.3)
+    assert not asked.done()
+    assert await texts(library, "warranty", "another") == []  # without files there is nothing to wait for
+    go_on.set()
+    assert await asked == [["Two years"], ["Two years"]]
+    go_on.clear()
+    write(tmp_path, "terms.md", "# Terms\n\n## Warranty\n\nThree years", age=1)
+    assert await texts(library, "warranty") == ["Two years"]
+    go_on.set()
+    await library.close()
+    assert await texts(library, "warranty") == ["Three years"]
+
+
+async def test_the_wait_for_the_first_reading_ends(
+    tmp_path: Path, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr(shelves, "read", lambda path: go_on.wait(30) and [])
+    monkeypatch.setattr(shelves, "_FIRST_PATIENCE", 0.05)
+    write(tmp_path, "terms.md", "# Terms\n\n## Warranty\n\nTwo years")
+    assert await texts(library, "warranty") == []
+    assert not go_on.is_set()
+    go_on.set()
 
 
 async def test_only_what_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -464,8 +464,8 @@ def _among(listed: Sequence[int], some: Set[int]) -> Iterable[int]:
 
 def best_of(scores: Mapping[int, float], most: int) -> list[int]:
     """Numbers, the best first; alike ones as they come."""
-    if len(scores) <= most:
-        return sorted(scores, key=scores.__getitem__, reverse=True)
+    if len(scores) <= 8 * most:  # a heap is slower
+        return sorted(scores, key=scores.__getitem__, reverse=True)[:most]
     return nlargest(most, scores, key=scores.__getitem__)
 
 

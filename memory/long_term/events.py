@@ -19,7 +19,7 @@ from processors.models import MemoryEvent
 
 M = TypeVar("M", bound=BaseModel)
 
-MANY = 200  # from so many on the older ones are packed
+MANY = 64  # from so many on, what a turn asks of all of them is told without going through them; see Many
 _FIRST = 50  # go first when more come than are kept; where they are not the oldest, each time others would have to
 
 _OBJECT = ord("{")

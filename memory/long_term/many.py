@@ -58,7 +58,7 @@ class Many(Line[Event]):
     @property
     def bytes(self) -> int:
         """About what it takes."""
-        return sum(map(len, self._blocks)) + 24 * len(self) + 480 * len(self._newest)
+        return sum(map(len, self._blocks)) + 24 * len(self) + 700 * len(self._newest)
 
     def placed(self, place: int, name: str) -> Event | Placed:
         """The one there, of which the id is known."""
@@ -134,12 +134,16 @@ class Many(Line[Event]):
     def __getitem__(self, at: slice) -> Sequence[Event]: ...
 
     def __getitem__(self, at: int | slice) -> Event | Sequence[Event]:
+        count, newest = len(self._times), self._newest
+        packed = count - len(newest)
         if isinstance(at, slice):
+            begin, end, step = at.indices(count)
+            if begin >= packed and step == 1:
+                return newest[begin - packed : max(begin, end) - packed]
             return list(self)[at]
-        at = range(len(self))[at]
-        behind = at - (len(self) - len(self._newest))
-        if behind >= 0:
-            return self._newest[behind]
+        at = range(count)[at]
+        if at >= packed:
+            return newest[at - packed]
         block, place = divmod(self.first + at - self._packed_from, _BLOCK)
         return _unpacked(self._blocks[block])[place]
 

@@ -12,9 +12,10 @@ import msgspec
 
 from gateway.homes import Known
 from gateway.moment import Moment
+from gateway.prompt import fit
 from gateway.responder import access_of
 from gateway.tools import MemoryTools
-from memory import decay, procedures, reading
+from memory import context, decay, procedures, reading
 from memory.errors import MemoryFault
 from memory.facts import Fact, Scope
 from memory.knowledge import Seen, in_words, line
@@ -69,10 +70,13 @@ class Minding:
         self._manager = manager
         self._later: set[asyncio.Task[None]] = set()
 
-    async def of(self, moment: Moment, words: str, meant: str, source: str, read: Known | None = None) -> Minded:
-        """Facts that hold and have not faded, what of earlier sessions fits the message, and the procedures whose
-        trigger does. `meant`: the message without the need of those before it; `read`: what was read a moment ago.
-        Without long-term memory nothing of it: the turn goes on."""
+    async def of(
+        self, moment: Moment, words: str, meant: str, source: str, history: int, read: Known | None = None
+    ) -> Minded:
+        """Facts that hold and have not faded, what was said before and fits the message, and the procedures whose
+        trigger does. `meant`: the message without the need of those before it; `history`: how many messages the prompt
+        may hold, of which nothing is told twice; `read`: what was read a moment ago. Without long-term memory nothing
+        of it: the turn goes on."""
         ref = moment.ref
         try:
             seen = await self._manager.knowledge.seen_by(
@@ -82,8 +86,9 @@ class Minding:
             log.error("answering without long-term memory: %s", error, extra={"tenant": moment.tenant.id})
             return Minded()
         hits = await self._manager.knowledge.found(
-            ref.tenant, ref.user, seen, meant, moment.now, limit=_LOOKED_AT, agent=ref.agent, around=True
-        )
+            ref.tenant, ref.user, seen, meant, moment.now, limit=_LOOKED_AT, agent=ref.agent, around=True,
+            most=MOST_MEMORIES, shown=_shown(moment, history),
+        )  # fmt: skip
         fitting_facts: dict[str, int] = {}
         memories: list[str] = []
         for at, hit in enumerate(hits):
@@ -151,6 +156,12 @@ class Minding:
         task = asyncio.create_task(run())
         self._later.add(task)
         task.add_done_callback(self._later.discard)
+
+
+def _shown(moment: Moment, history: int) -> set[str]:
+    """The ids of the events whose words stand in the history that the model is told."""
+    lines = context.shown(moment.session, context.steady(moment.session, history))
+    return {line["message_id"] for line in fit(lines) if line["role"] == "user" and "message_id" in line}
 
 
 def _chosen(seen: Seen, fitting: Mapping[str, int], moment: Moment) -> list[Fact]:

@@ -101,9 +101,9 @@ class Previews:
         )  # fmt: skip
         moment = Moment(tenant, agent, ref, [message], session, language, now, hurried=True)
         asked = await self._responder.standalone(moment, words)
-        minded = await self._minding.of(moment, words, asked, "preview")
-        turns = room_of(agent).budget.turns(tenant.memory.max_turns)
-        known = context.build(session, minded.memory, max_recent_messages=context.steady(session, 2 * turns))
+        history = 2 * room_of(agent).budget.turns(tenant.memory.max_turns)
+        minded = await self._minding.of(moment, words, asked, "preview", history)
+        known = context.build(session, minded.memory, max_recent_messages=context.steady(session, history))
         return Question(
             tenant=tenant,
             agent=agent,

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -17,6 +17,8 @@ from gateway.fitting import BETWEEN, Room, chosen, newest
 from gateway.riding import ASKS_STAFF
 from gateway.texts import Tongue
 from processors.tokens import MESSAGE
+
+L = TypeVar("L", bound=Mapping[str, Any])
 
 HISTORY_CHARACTERS = 16_000  # of earlier messages in one prompt; the oldest go first
 EVENT_CHARACTERS = 300  # of an important message from earlier
@@ -131,7 +133,7 @@ class _Parts:
         files: Sequence[str],
         ending: str,
     ) -> _Parts:
-        history = _fit(context.get("recent_messages") or ())
+        history = fit(context.get("recent_messages") or ())
         facts = _facts(context.get("user_attributes") or {})
         first = [key for key in context.get("relevant_attributes") or () if key in facts]
         summary = context.get("history_summary") or context.get("conversation_summary") or ""
@@ -231,8 +233,8 @@ def told(line: Mapping[str, Any]) -> str:
     return f"{name}: {text}" if name else text
 
 
-def _fit(history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The newest lines within the budget, in order."""
+def fit(history: Sequence[L]) -> list[L]:
+    """The newest lines of it that a prompt has room for, in order."""
     lines, _ = newest([len(line["message"]) for line in history], HISTORY_CHARACTERS)
     return [line for line in history[len(history) - lines :] if line["message"].strip()]
 

@@ -318,11 +318,12 @@ class Turn:
         messages = await _attached(moment, attaching)
         minded = Minded()
         words = asked = record.words(messages)
+        history = 2 * budget(size_of(moment.agent)).turns(tenant.memory.max_turns)
         if self._enable_memory and moment.agent.conversation_memory:
             asked = await self._responder.standalone(moment, words)
-            minded = await self._minding.of(moment, words, asked, event_of(moment.messages[0]), home.known)
-        turns = budget(size_of(moment.agent)).turns(tenant.memory.max_turns)
-        asking = _exchange(moment, words, history=2 * turns, memory=minded.memory)
+            source = event_of(moment.messages[0])
+            minded = await self._minding.of(moment, words, asked, source, history, home.known)
+        asking = _exchange(moment, words, history=history, memory=minded.memory)
         known = await self._hooks.before(asking, minded.context())
         question = Question(
             tenant=tenant,

@@ -51,8 +51,13 @@ def steady(session: ShortTermMemory, limit: int) -> int:
 
 def recent(session: ShortTermMemory, limit: int) -> list[Message]:
     """The last messages, those carried over from earlier sessions included, oldest first."""
+    return [message.copy() for message in shown(session, limit)]
+
+
+def shown(session: ShortTermMemory, limit: int) -> list[Message]:
+    """The same messages themselves."""
     messages = [*session.carried, *session.history]
-    return [message.copy() for message in messages[-limit:]] if limit > 0 else []
+    return messages[-limit:] if limit > 0 else []
 
 
 def important(lm: LongTermMemory) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -131,15 +131,18 @@ class Knowledge:
 
     async def found(
         self, tenant: str, user: str, seen: Seen, query: str, now: datetime, *, limit: int = 10,
-        agent: str = "default", keep: Keep = anything, around: bool = False,
+        agent: str = "default", keep: Keep = anything, around: bool = False, most: int | None = None,
+        shown: Set[str] = frozenset(),
     ) -> list[Hit]:  # fmt: skip
-        """Of what they see, best first. `around`: also what stands beside it and what is about the same."""
+        """Of what they see, best first. `around`: also what stands beside it and what is about the same; `most`: so
+        many events at most; `shown`: the ids of events that whoever asks is shown anyway."""
         owner = seen.memory.user_id if seen.memory else user
         unread = told(seen.memory) if seen.memory else ()
         entries = seen.entries(owner) if unread is None else Made(seen.sources, lambda: seen.few(owner))
         return await self.finder.find(
-            tenant, owner, entries, query, limit, many=unread or (), view=agent, keep=keep, around=around, now=now
-        )
+            tenant, owner, entries, query, limit, many=unread or (), view=agent, keep=keep, around=around, now=now,
+            most=most, shown=shown,
+        )  # fmt: skip
 
     async def tidy(self, tenant: str, users: Iterable[str]) -> None:
         """What is known no more of these ("": the tenant itself) is gone from the search too."""

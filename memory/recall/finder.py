@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence, Set
 from datetime import datetime
 from operator import is_
 from pathlib import Path
@@ -72,18 +72,20 @@ class Finder:
         keep: Keep = anything,
         around: bool = False,
         now: datetime | None = None,
+        most: int | None = None,
+        shown: Set[str] = frozenset(),
     ) -> list[Hit]:
         """Best first; see Ranking.find. `many` are entries of the user's own, beside the others; see Ranking.update.
         `view` tells apart what one user sees with different agents."""
-        owned, few = await self._owned((tenant, user, view), entries, many)
+        owned, few = await self._owned((tenant, user, view), entries, many, shown)
         embeddings = self._embeddings_of(tenant)
         if embeddings is None or not question.strip() or not (few or many):
-            return owned.ranking.find(question, limit, keep=keep, around=around, now=now)
+            return owned.ranking.find(question, limit, keep=keep, around=around, now=now, most=most, shown=shown)
         entries = [*few, *(entry_of(one, user) for one in many if one.id and one.found_by)]
         closeness = await self._closeness(tenant, owned, entries, question, embeddings)
         return owned.ranking.find(
             question, limit, closeness=closeness, floor=embeddings.floor, trust=embeddings.trust, keep=keep,
-            around=around, now=now,
+            around=around, now=now, most=most, shown=shown,
         )  # fmt: skip
 
     async def meant(self, tenant: str, question: str) -> dict[tuple[str, str], float]:
@@ -156,7 +158,11 @@ class Finder:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     async def _owned(
-        self, key: tuple[str, str, str], entries: Sequence[Entry] | Made, many: Sequence[Findable]
+        self,
+        key: tuple[str, str, str],
+        entries: Sequence[Entry] | Made,
+        many: Sequence[Findable],
+        shown: Set[str],
     ) -> tuple[_Owned, Sequence[Entry]]:
         tenant, user, _ = key
         worth = self._words is not None and len(many) >= _MANY
@@ -167,7 +173,7 @@ class Finder:
         owned = self._held.setdefault(key, _Owned()) if key not in self._held else self._held[key]
         self._held.move_to_end(key)
         few = owned.made(entries) if isinstance(entries, Made) else entries
-        if owned.ranking.update(few, many):
+        if owned.ranking.update(few, many, shown):
             owned.complete = False
         owned.worth, keep = worth, None
         if worth and owned.ranking.added >= max(_KEPT_AFTER, len(owned.ranking) // _KEPT_PART):

@@ -32,11 +32,11 @@ _LIKE = 0.5  # the share of letter groups from which a word is another one with 
 
 
 class Fit(NamedTuple):
-    """By number: how well a text fits, and what share of the question stands in it (0.0-1.0, rare terms count more).
+    """By number: how well a text fits, and what `share` of the question stands in it (0.0-1.0, rare terms count more).
     `worded` have a word of it, not its topic alone. In a large collection of the best alone."""
 
     scores: dict[int, float]
-    shares: dict[int, float]
+    share: Callable[[int], float]
     worded: set[int]
 
 
@@ -235,7 +235,7 @@ class Lexical:
     def _among_few(self, weighed: _Weighed, most: float) -> Fit:
         """Each text is scored as if it had each term once, which is nearly always so; then the rest is added."""
         told, about = [0.0] * len(self), dict[int, float]()  # by words, by topics
-        first, spoken, whole = self._begin, weighed.spoken, weighed.whole
+        first, spoken, whole = self._begin, weighed.spoken, weighed.whole or 1.0  # nothing of a question may be a term
         for weight, held in weighed.alike:
             for place in _places(held):
                 told[first + place] += weight
@@ -261,15 +261,21 @@ class Lexical:
         fixed, slope = self._shape
         once, least, lengths = _K1 + 1, 1 + fixed, self._lengths
         scores = {number: told[number] * once / (least + slope * lengths[number]) for number in found}
-        shares = {number: told[number] / whole for number in found}
-        for number, weight in about.items():
-            share = max(shares[number], TOPIC * weight / spoken)
-            shares[number] = share if number in worded else min(share, most)
         for weight, counts in weighed.again:
             for number, count in counts.items():
                 if number in scores:
                     scores[number] += weight * _more(count, fixed + slope * lengths[number])
-        return Fit(scores, shares, worded)
+
+        def share(number: int) -> float:
+            """Of the few that somebody asks for."""
+            part = told[number] / whole
+            if number in about:
+                part = max(part, TOPIC * about[number] / spoken)
+                if number not in worded:
+                    part = min(part, most)
+            return part
+
+        return Fit(scores, share, worded)
 
     def _weighed(self, question: Terms) -> _Weighed:
         """A short Thai word is looked for in the texts themselves."""
@@ -363,7 +369,7 @@ class Lexical:
         for weight, counts in weighed.again:
             at = np.fromiter(counts.keys(), np.int64)
             scores[at] += weight * _more(np.fromiter(counts.values(), np.float32), rest[at])
-        shares = (told + about) / (weighed.whole or 1.0)  # nothing of a question may be a term
+        shares = (told + about) / (weighed.whole or 1.0)
         if weighed.spoken:
             shares = np.maximum(shares, TOPIC * about / weighed.spoken)
             shares = np.where(told > 0, shares, np.minimum(shares, most))
@@ -377,9 +383,10 @@ class Lexical:
                 best.append(number)
                 if len(best) >= _BEST:
                     break
+        share = {number: float(shares[number]) for number in best}
         return Fit(
             {number: float(scores[number]) for number in best},
-            {number: float(shares[number]) for number in best},
+            lambda number: share.get(number, 0.0),
             {number for number in best if told[number]},
         )
 
@@ -391,7 +398,7 @@ class Lexical:
                 if word not in asked:
                     told[word] = told.get(word, 0.0) + scores[number]
         total = len(self._lengths) - len(self._gone)
-        weights = {word: rarity(total, count) for word in told if (count := self._count(word))}
+        weights = {word: rarity(total, count) for word in told if (count := self._count(word)) > 1}
         if not weights:
             return
         lifted = scores.keys() if len(best) == len(scores) else set(best)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from memory.recall.beside import Beside
 from memory.recall.entry import Entry, Findable, Hit, Keep, Line, anything
-from memory.recall.lexical import Lexical, Packed, best_of, no_texts
+from memory.recall.lexical import Fit, Lexical, Packed, best_of, no_texts
 from memory.recall.speakers import Speakers
 from memory.recall.terms import asked as asked_terms
 from memory.recall.terms import asks, terms
@@ -26,6 +26,7 @@ SURELY = 1 / 3  # of the way from the floor to the same words: what is found by 
 _ALL = 0.99  # the share that is every word of the question
 _ABOUT = 0.4  # the most that what is about the same, and has no word of the question, tells
 _MOST = 80  # of each part that are looked at
+_FOR_A_FEW = 30  # the same where the best few are asked for: of those more are right
 # What of its neighbours' fit an entry gets: of a question before it, of one beside it, of one further.
 _ANSWER, _NEXT, _AFTER = 0.8, 0.3, 0.2
 _BY_MEANING = 0.6  # of that: neighbours are alike in meaning anyway
@@ -89,12 +90,16 @@ class Ranking:
         """Bytes, about."""
         return self._lexical.size + _EACH * len(self._ids)
 
-    def update(self, entries: Sequence[Entry], many: Sequence[Findable] = ()) -> bool:
+    def update(self, entries: Sequence[Entry], many: Sequence[Findable] = (), shown: Set[str] = frozenset()) -> bool:
         """Whether anything changed. `many` are of one kind, with times, and ids that are none of the others'; as long
-        as they go at the beginning and come at the end, those that stay are only compared."""
+        as they go at the beginning and come at the end, those that stay are only compared. What came at the end is left
+        for later as long as all of it is `shown`, as nobody looks for that: several at once take less."""
         few, many = list(entries), many if isinstance(many, Line) else list(many)
         went = _went(self._many, many) if self._many is not None else None
-        if went == 0 and len(self._line) == len(many) and few == self._few:
+        new: Sequence[Findable] = many[max(0, len(self._line) - went) :] if went is not None else ()
+        if shown >= {one.id for one in new}:
+            new = ()
+        if went == 0 and not new and few == self._few:
             self._many = many
             return False
         if self._lexical.wasted > _REBUILD:
@@ -105,6 +110,8 @@ class Ranking:
             given = list(many)
             for name in self._number.keys() - {one.id for one in few} - {one.id for one in given}:
                 self._drop(name)
+            while given and given[-1].id in shown and given[-1].id not in self._number:
+                given.pop()
             self._take_few(few)
             self._take_many(many, given, 0)
             return True
@@ -116,7 +123,7 @@ class Ranking:
                     self._end = None
                 self._drop(self._ids[number])
         self._line = self._line[went:]
-        self._take_many(many, [many[at] for at in range(len(self._line), len(many))], self._first + went)
+        self._take_many(many, new, self._first + went)
         return True
 
     def _take_few(self, few: list[Entry]) -> None:
@@ -249,39 +256,52 @@ class Ranking:
         keep: Keep = anything,
         around: bool = False,
         now: datetime | None = None,
+        most: int | None = None,
+        shown: Set[str] = frozenset(),
     ) -> list[Hit]:
         """Best first. `closeness` (id to cosine) speaks for those of at least `floor`, and weighs `trust`
         beside words, which weigh 1. `around` is for a model that will read what is found: what stands next to a good
         one is found too, and what has only something to do with the question; without it only what has its words, or
-        surely means the same."""
+        surely means the same. `most`: so many of the many at most, the few beside them; `shown`: ids of those
+        that whoever asks is shown anyway, which are no hits."""
         if not self._number:
             return []
+        looked_at = _MOST if most is None else _FOR_A_FEW
         asked = asked_terms(question)
         enough = FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else WORD
         let = None if keep is anything else lambda number: keep(self._entry(number))
         if around:
             fit = self._lexical.scores(asked, echo=True, about=_ABOUT)
             speaker = self._speakers.named(asked)
-            found = self._in_talks({number: fit.scores[number] for number in best_of(fit.scores, _MOST)}, speaker)
+            found = self._in_talks({number: fit.scores[number] for number in best_of(fit.scores, looked_at)}, speaker)
             meant = self._meant(closeness, floor, speaker) if closeness else {}
         else:
             fit = self._lexical.scores(asked, least=enough, keep=let)
-            found = {number: score for number, score in fit.scores.items() if fit.shares[number] >= enough}
+            found = {number: score for number, score in fit.scores.items() if fit.share(number) >= enough}
             surely = floor + (1 - floor) * SURELY
             meant = {number: value for number, value in self._close(closeness).items() if value >= surely}
         if let is not None:
             found = {number: score for number, score in found.items() if let(number)}
             meant = {number: value for number, value in meant.items() if let(number)}
-        if not around and any(fit.shares.get(number, 0.0) > _ALL for number in (*found, *meant)):
+        for one in self._number.keys() & shown:
+            found.pop(self._number[one], None)
+            meant.pop(self._number[one], None)
+        if not around and any(fit.share(number) > _ALL for number in (*found, *meant)):
             # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
             found = {number: score for number, score in found.items() if number in fit.worded or number in meant}
-        fused = self._fused(found, meant, trust, now)
-        ids, told = self._ids, self._told(fit.shares) if around else fit.shares
+        fused = self._fused(found, meant, trust, now, looked_at)
+        ids, few, left = self._ids, self._entries, most
         best, score, hits = math.inf, 1.0, list[Hit]()
         for _, _, number in sorted([(-value, ids[number], number) for number, value in fused.items()])[: max(0, limit)]:
-            share = max(told.get(number, 0.0), meant.get(number, 0.0)) if meant else told.get(number, 0.0)
+            share = self._told(fit, number) if around else fit.share(number)
+            if meant:
+                share = max(share, meant.get(number, 0.0))
             if share < best:
                 best, score = share, round(min(1.0, max(share, 0.01)), 3)
+            if left is not None and number not in few:
+                if left <= 0:
+                    continue
+                left -= 1
             hits.append(Hit(self._entry(number), score))
         return hits
 
@@ -342,18 +362,14 @@ class Ranking:
                     out[other] = out.get(other, 0.0) + _AFTER * score
         return out
 
-    def _told(self, shares: Mapping[int, float]) -> Mapping[int, float]:
-        """The share of the question that each has, or that what it answers or stands beside lends it."""
-        asking, before, after = self._asking, self._beside.before, self._beside.after
-        out = dict(shares)
-        for number, share in shares.items():
-            if (one := after[number]) >= 0:
-                lent = (_ANSWER if number in asking else _NEXT) * share
-                if lent > out.get(one, 0.0):
-                    out[one] = lent
-            if (one := before[number]) >= 0 and (lent := _NEXT * share) > out.get(one, 0.0):
-                out[one] = lent
-        return out
+    def _told(self, fit: Fit, number: int) -> float:
+        """The share of the question that it has, or that what it answers or stands beside lends it."""
+        share = fit.share(number)
+        if (one := self._beside.before[number]) >= 0:
+            share = max(share, (_ANSWER if one in self._asking else _NEXT) * fit.share(one))
+        if (one := self._beside.after[number]) >= 0:
+            share = max(share, _NEXT * fit.share(one))
+        return share
 
     def _fused(
         self,
@@ -361,12 +377,13 @@ class Ranking:
         meant: Mapping[int, float],
         trust: float,
         now: datetime | None,
+        most: int,
     ) -> dict[int, float]:
         fused: dict[int, float] = {}
-        _rank(words, 1.0, fused)
+        _rank(words, 1.0, fused, most)
         if meant:
-            _rank(meant, trust, fused)
-        _rank(self._strength(best_of(fused, _MOST), now.timestamp() if now else -math.inf), STRENGTH, fused)
+            _rank(meant, trust, fused, most)
+        _rank(self._strength(best_of(fused, most), now.timestamp() if now else -math.inf), STRENGTH, fused, most)
         return fused
 
     def _strength(self, numbers: Iterable[int], now: float) -> dict[int, float]:
@@ -375,10 +392,10 @@ class Ranking:
         return {n: weights[n] * (0.5 + 0.5 * 0.5 ** (max(0.0, now - times[n]) / _HALVED)) for n in numbers}
 
 
-def _rank(scores: Mapping[int, float], weight: float, fused: dict[int, float]) -> None:
+def _rank(scores: Mapping[int, float], weight: float, fused: dict[int, float], most: int) -> None:
     """Adds what the best get for their ranks; those that are alike share one."""
     last, given = math.inf, 0.0
-    for place, number in enumerate(best_of(scores, _MOST)):
+    for place, number in enumerate(best_of(scores, most)):
         score = scores[number]
         if score < last - _ALIKE:
             given = weight / (_K + place)

@@ -54,6 +54,11 @@ def event(number: int, said: str | None = None, at: datetime | None = None) -> M
     )
 
 
+def said(number: int) -> MemoryEvent:
+    """In the order of their times, all about coffee."""
+    return event(number, f"{'latte' if number % 3 else 'ข้าว'} coffee {number}", NOW - timedelta(minutes=5000 - number))
+
+
 def written(base: Path, known: list[MemoryEvent], **more: Any) -> Path:
     path = keys.longterm_file(base / "longterm", TENANT, USER)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -261,6 +266,51 @@ class TestWords:
             for keep in (lambda one: one.weight > 0.5, lambda one: True):
                 hits, expected = (one.find(question, 20, keep=keep) for one in (many, Ranking(each)))
                 assert [told(hit) for hit in hits] == [told(hit) for hit in expected]
+
+    @pytest.mark.parametrize("begins", [3, 66])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_what_is_shown_anyway_is_no_hit_and_is_taken_in_when_it_is_not(self, begins: int, seed: int) -> None:
+        luck, number = random.Random(seed), begins
+        kept: Sequence[Event] = Many(unread([said(n) for n in range(begins)])) if begins > 64 else []
+        kept = kept or unread([said(n) for n in range(begins)])
+        held = Ranking()
+        for _ in range(60):
+            new, number = unread([said(n) for n in range(number, number + luck.randint(1, 2))]), number + 2
+            kept = events.longer(kept, new, NOW, Retention(max_events=begins + 9))
+            shown = {one.id for one in kept[len(kept) - luck.choice([0, 4, 10, 10, 10]) :]}
+            if held.update([], kept, shown) and luck.random() < 0.2:
+                held = Ranking(kept=held.kept(held.of_owner(USER)))
+                held.update([], kept, shown)
+            for around in (True, False):
+                hits = held.find("coffee", 1000, around=around, now=NOW, shown=shown)
+                found = [hit.id for hit in hits]
+                assert len(found) == len(set(found))
+                assert set(found) <= {one.id for one in kept} - shown
+                assert around or set(found) == {one.id for one in kept} - shown
+                assert all(hit.text.endswith(f"coffee {hit.id[1:]}") for hit in hits)
+        assert {hit.id for hit in held.find("coffee", 1000)} >= {one.id for one in kept} - shown
+        held.update([], kept)
+        assert {hit.id for hit in held.find("coffee", 1000)} == {one.id for one in kept}
+
+    def test_what_comes_while_it_is_shown_is_taken_in_together(self) -> None:
+        kept = unread([said(n) for n in range(10)])
+        held = Ranking()
+        for count in range(10):
+            held.update([], kept[:count], {one.id for one in kept})
+        assert held.added == 0
+        held.update([], kept, {one.id for one in kept[1:]})
+        assert held.added == 10
+
+    def test_of_the_many_the_best_are_found_and_of_the_few_all(self) -> None:
+        many = unread([event(number) for number in range(20)])
+        few = [Entry(f"f{number}", "fact", one, one, at=NOW) for number, one in enumerate(QUESTIONS)]
+        held = Ranking()
+        held.update(few, many)
+        for question in QUESTIONS:
+            every = held.find(question, 30, around=True, now=NOW)
+            best = [hit.id for hit in every if hit.kind == "event"][:5]
+            expected = [hit for hit in every if hit.kind == "fact" or hit.id in best]
+            assert held.find(question, 30, around=True, now=NOW, most=5) == expected
 
     async def test_the_next_process_looks_no_word_up_again(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

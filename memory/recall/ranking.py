@@ -290,18 +290,21 @@ class Ranking:
             # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
             found = {number: score for number, score in found.items() if number in fit.worded or number in meant}
         fused = self._fused(found, meant, trust, now, looked_at)
-        ids, few, left = self._ids, self._entries, most
+        ids, few = self._ids, self._entries
+        left, waited_for = math.inf if most is None else most, len(few.keys() & fused.keys())
         best, score, hits = math.inf, 1.0, list[Hit]()
         for _, _, number in sorted([(-value, ids[number], number) for number, value in fused.items()])[: max(0, limit)]:
+            if left <= 0 and not waited_for:
+                break
             share = self._told(fit, number) if around else fit.share(number)
             if meant:
                 share = max(share, meant.get(number, 0.0))
             if share < best:
                 best, score = share, round(min(1.0, max(share, 0.01)), 3)
-            if left is not None and number not in few:
-                if left <= 0:
-                    continue
-                left -= 1
+            if number in few:
+                waited_for -= 1
+            elif (left := left - 1) < 0:
+                continue
             hits.append(Hit(self._entry(number), score))
         return hits
 

@@ -271,8 +271,7 @@ class TestWords:
     @pytest.mark.parametrize("seed", range(4))
     def test_what_is_shown_anyway_is_no_hit_and_is_taken_in_when_it_is_not(self, begins: int, seed: int) -> None:
         luck, number = random.Random(seed), begins
-        kept: Sequence[Event] = Many(unread([said(n) for n in range(begins)])) if begins > 64 else []
-        kept = kept or unread([said(n) for n in range(begins)])
+        kept = events.longer([], unread([said(n) for n in range(begins)]), NOW, Retention())
         held = Ranking()
         for _ in range(60):
             new, number = unread([said(n) for n in range(number, number + luck.randint(1, 2))]), number + 2

@@ -46,7 +46,7 @@ class Growing(Posted):
     """An answer of which the head is there. `more` is what came since, b"" at the end; it raises what ended it in the
     middle. To be closed."""
 
-    __slots__ = ("_done", "_ended", "_error", "_line", "_timer", "_waiting")
+    __slots__ = ("_done", "_ended", "_error", "_line", "_waiting", "timer")
 
     def __init__(self, line: _Line, done: Callable[[_Line], None]) -> None:
         super().__init__(0, b"", [])
@@ -55,11 +55,7 @@ class Growing(Posted):
         self._ended = False
         self._error: Exception | None = None
         self._waiting: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-
-    def ends_in(self, seconds: float) -> None:
-        """What has not come by then raises TimeoutError."""
-        self._timer = asyncio.get_running_loop().call_later(max(0.0, seconds), self.end, TimeoutError())
+        self.timer: asyncio.TimerHandle | None = None  # what has not come by then raises TimeoutError
 
     async def more(self) -> bytes:
         if not (self.body or self._ended):
@@ -81,15 +77,15 @@ class Growing(Posted):
 
     def end(self, error: Exception | None) -> None:
         self._ended, self._error = True, error
-        if self._timer is not None:
-            self._timer.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
         self._wake()
 
     def close(self) -> None:
         """What has not come by then is not waited for."""
         line, self._line = self._line, None
-        if self._timer is not None:
-            self._timer.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
         if line is not None:
             self._done(line)
 
@@ -138,15 +134,13 @@ class Posts:
         line = self._kept() or await self._opened(timeout, seconds)
         growing = Growing(line, self._done)
         answer = line.asked(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body), growing)
-        timer = self._loop.call_at(until, line.late)
+        growing.timer = self._loop.call_at(until, line.late)
         try:
             await answer
         except BaseException:
+            growing.timer.cancel()
             line.close()
             raise
-        finally:
-            timer.cancel()
-        growing.ends_in(until - self._loop.time())
         return growing
 
     def close(self) -> None:

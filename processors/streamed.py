@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,28 +13,28 @@ from processors.openrouter_errors import from_body
 _END = b"[DONE]"
 
 
-class _Delta(msgspec.Struct):
-    content: str
+class _Delta(msgspec.Struct, gc=False):
+    content: str | None = None
     tool_calls: None = None
 
 
-class _Choice(msgspec.Struct):
-    delta: _Delta
-    finish_reason: None = None
+class _Choice(msgspec.Struct, gc=False):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
     error: None = None
 
 
-class _Chunk(msgspec.Struct):
-    """A piece of text and nothing else, as nearly all are: whatever has more can't be read as one."""
+class _Chunk(msgspec.Struct, gc=False):
+    """A piece of text, and what stands around it, as nearly all are: whatever has more can't be read as one."""
 
-    choices: tuple[_Choice]
+    choices: tuple[_Choice, ...] = ()
     model: str | None = None
     provider: str | None = None
-    usage: None = None
+    usage: dict[str, Any] | None = None
     error: None = None
 
 
-_plain = msgspec.json.Decoder(_Chunk).decode
+_chunks = msgspec.json.Decoder(list[_Chunk]).decode
 
 
 class Streamed:
@@ -54,8 +54,19 @@ class Streamed:
     def take(self, data: bytes) -> str:
         """The text in it, "" where there is none yet. Raises LLMError for an error told in the stream, ValueError for
         what is no JSON."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        return "".join(map(self._line, filter(None, lines)))
+        lines, end, self._rest = (self._rest + data).rpartition(b"\n")
+        if not end:
+            return ""
+        told = lines.rstrip().removesuffix(_END).rstrip()
+        if told.endswith(b"data:"):
+            told = told[:-5].rstrip()
+        if not told.startswith(b"data:"):
+            return self._each(lines)
+        try:  # all at once: no text within JSON has an end of a line
+            chunks = _chunks(b"[%b]" % told[5:].replace(b"\n\ndata:", b","))
+        except msgspec.MsgspecError:
+            return self._each(lines)
+        return self._plain(chunks)
 
     def whole(self) -> dict[str, Any]:
         """The answer as `/chat/completions` gives it when it is not streamed; without a finish reason where the stream
@@ -68,22 +79,30 @@ class Streamed:
             ]
         return {**self._of_all, "choices": [{"message": message, "finish_reason": self._reason}]}
 
+    def _plain(self, chunks: Sequence[_Chunk]) -> str:
+        of_all, texts = self._of_all, []
+        for chunk in chunks:
+            if chunk.choices:
+                choice = chunk.choices[0]
+                if choice.finish_reason:
+                    self._reason = choice.finish_reason
+                if choice.delta is not None and choice.delta.content:
+                    texts.append(choice.delta.content)
+            if chunk.model:
+                of_all["model"] = chunk.model
+            if chunk.provider:
+                of_all["provider"] = chunk.provider
+            if chunk.usage:
+                of_all["usage"] = chunk.usage
+        self._texts += texts
+        return "".join(texts)
+
+    def _each(self, lines: bytes) -> str:
+        return "".join(map(self._line, lines.split(b"\n")))
+
     def _line(self, line: bytes) -> str:
-        if not line.startswith(b"data:"):
-            return ""
-        try:
-            chunk = _plain(line[5:])
-        except msgspec.MsgspecError:
-            data = line[5:].strip()
-            return self._other(orjson.loads(data)) if data and data != _END else ""
-        if chunk.model:
-            self._of_all["model"] = chunk.model
-        if chunk.provider:
-            self._of_all["provider"] = chunk.provider
-        text = chunk.choices[0].delta.content
-        if text:
-            self._texts.append(text)
-        return text
+        data = line[5:].strip() if line.startswith(b"data:") else b""
+        return self._other(orjson.loads(data)) if data and data != _END else ""
 
     def _other(self, chunk: Any) -> str:
         """What is more, or other, than a piece of text."""

@@ -63,3 +63,42 @@ def test_a_plain_piece_takes_the_short_way() -> None:
     piece = {"id": "x", "model": "m", "provider": "p", "choices": [{"index": 0, "delta": {"content": "สวัสดี"}}]}
     assert streamed.take(b"data: " + orjson.dumps(piece) + b"\n") == "สวัสดี"
     assert streamed.whole()["model"] == "m"
+
+
+@given(
+    st.lists(_chunk | _odd, max_size=6),
+    st.sampled_from([b"\n\n", b"\r\n\r\n", b"\n", b"\n\n: alive\n\n"]),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_what_comes_together_is_heard_as_one_by_one(chunks: list[Any], between: bytes, ended: bool) -> None:
+    events = [b"data: " + orjson.dumps(one) for one in chunks] + [b"data: [DONE]"] * ended
+    data = b"".join(event + between for event in events)
+
+    def told(*pieces: bytes) -> Any:
+        streamed = Streamed()
+        try:
+            return "".join(map(streamed.take, pieces)), streamed.whole()
+        except (LLMError, ValueError) as error:
+            return type(error), str(error)
+
+    assert told(data) == told(*(data[at : at + 7] for at in range(0, len(data), 7)))
+
+
+def test_many_plain_pieces_are_read_in_one_step() -> None:
+    streamed = Streamed()
+    streamed._each = None  # type: ignore[assignment, method-assign]
+    pieces = [
+        {"model": "m", "choices": [{"index": 0, "delta": {"content": one}}]} for one in ("สวัส", "ดี", "\n\ndata: ")
+    ]
+    pieces += [
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": {"prompt_tokens": 1}},
+    ]
+    data = b"".join(b"data: " + orjson.dumps(one) + b"\n\n" for one in pieces) + b"data: [DONE]\n\n"
+    assert streamed.take(data[:100]) + streamed.take(data[100:]) == "สวัสดี\n\ndata: "
+    assert streamed.whole() == {
+        "model": "m",
+        "usage": {"prompt_tokens": 1},
+        "choices": [{"message": {"content": "สวัสดี\n\ndata: "}, "finish_reason": "stop"}],
+    }

@@ -315,7 +315,7 @@ class Lexical:
             most = _COMMON * total
             common = {term for term, having in counts.items() if having >= most}
             common.update([term for term, _, _ in others if count(term) >= most])
-            if nowhere or len(common) < len(weights) + len(others):
+            if nowhere or alike or len(common) < len(weights) + len(others):
                 for some in (words, weights, again):
                     for term in common & some.keys():
                         del some[term]

@@ -132,6 +132,41 @@ def test_what_is_kept_of_some_scores_like_those_alone(
     assert again.worded == expected.worded
 
 
+@settings(deadline=None)
+@given(texts=st.lists(TEXTS, min_size=22, max_size=40), gone=st.sets(st.integers(0, 11)), question=TEXTS)
+def test_in_a_large_collection_a_common_word_tells_as_little_wherever_texts_are_kept(
+    texts: list[str], gone: set[int], question: str
+) -> None:
+    fits = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lexical, "_LARGE", 5)
+        patch.setattr(lexical, "_COMMON", 0.25)
+        patch.setattr(lexical, "_LAST", 4)
+        for from_so_many in (0, 9, 240):
+            patch.setattr(lexical, "_PACKED", from_so_many)
+            index = Lexical()
+            for one in texts:
+                index.add(terms(one))
+            for number in gone:
+                index.remove(number)
+            fits.append(index.scores(asked(question)))
+    for fit in fits[:2]:
+        assert fit.scores == pytest.approx(fits[2].scores)
+        assert (fit.shares, fit.worded) == (pytest.approx(fits[2].shares), fits[2].worded)
+
+
+@pytest.mark.parametrize("from_so_many", [0, 240])
+def test_beside_a_rare_word_a_common_one_tells_nothing(from_so_many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexical, "_LARGE", 20)
+    monkeypatch.setattr(lexical, "_PACKED", from_so_many)
+    index = Lexical()
+    for number in range(40):
+        index.add(terms(f"latte {number + 1000}" if number else "latte zebra"))
+    index.add(terms("zebra"))
+    assert index.scores(asked("a latte for the zebra")).scores.keys() == {0, 40}
+    assert len(index.scores(asked("a latte")).scores) == 40  # there is nothing else to go by
+
+
 @given(st.text("abl123", min_size=1, max_size=8), st.lists(st.text("abl123", min_size=1, max_size=8), max_size=8))
 def test_a_slip_is_half_of_the_letter_groups(word: str, others: list[str]) -> None:
     def pieces(one: str) -> set[str]:

@@ -102,9 +102,14 @@ def known(parent: Object, names: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def derived_id(event: Object, without: str = "") -> str:
-    """An id for an event that has none: the same whenever the same event is delivered, whatever stands in `without`."""
+    """An id for an event that has none: the same whenever the same event is delivered, whatever stands in `without`.
+    Raises NotJson for one nested deeper than can be written."""
     steady = {key: value for key, value in event.items() if key != without}
-    return "derived:" + hashlib.sha256(orjson.dumps(steady, option=orjson.OPT_SORT_KEYS)).hexdigest()[:40]
+    try:
+        written = orjson.dumps(steady, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise NotJson("The body is nested too deeply.") from error
+    return "derived:" + hashlib.sha256(written).hexdigest()[:40]
 
 
 def shorten(text: str, extra: dict[str, Any]) -> str:

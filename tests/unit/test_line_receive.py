@@ -149,6 +149,15 @@ def test_what_is_not_json_is_refused(body: bytes) -> None:
         line(body)
 
 
+@pytest.mark.parametrize("depth", [300, 900])
+def test_a_webhook_without_an_id_that_is_nested_too_deeply_for_one_to_be_made_is_refused(depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    event = b'{"type":"message","source":{"userId":"U1"},"message":{"type":"text","text":"hi"},"x":%b}' % deep
+    with pytest.raises(NotJson):
+        line(b'{"events":[%b]}' % event)
+    assert one(line(b'{"events":[%b]}' % event.replace(b'"type"', b'"webhookEventId":"E1","type"', 1))).text == "hi"
+
+
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b"1", b"{}", b'{"events": null}', b'{"events": {"a": 1}}'])
 def test_json_that_makes_no_sense_gives_no_messages(body: bytes) -> None:
     assert line(body).messages == ()

@@ -121,6 +121,14 @@ def test_what_is_not_json_is_refused(body: bytes) -> None:
         telegram(body)
 
 
+@pytest.mark.parametrize("depth", [300, 900])
+def test_an_update_without_a_number_that_is_nested_too_deeply_for_one_to_be_made_is_refused(depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    message = b'{"text":"hi","chat":{"id":1,"type":"private"},"from":{"id":1},"x":%b}' % deep
+    with pytest.raises(NotJson):
+        telegram(b'{"message":%b}' % message)
+
+
 @pytest.mark.parametrize(
     "body", [b"null", b"[]", b"1", b"{}", b'{"message": 5}', b'{"message": {}}', b'{"update_id": []}']
 )

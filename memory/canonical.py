@@ -44,15 +44,17 @@ async def change_theirs(
     decide: Callable[[LongTermMemory], Changes],
     *,
     since: datetime | None = None,
+    ahead: bool = False,
 ) -> None:
     """LongTerm.change of who stands for this id at that moment: what is said while two ids become one is not written to
-    the one that nobody looks at any more. `decide` is called once; not at all where the person was forgotten after
-    `since`, when what is to be written was said."""
+    the one that nobody looks at any more. `decide` is called as it is there, with `ahead` too; not at all where
+    the person was forgotten after `since`, when what is to be written was said."""
     whose = user
     for _ in range(_HOPS):
         left: list[str] = []
 
         def still(memory: LongTermMemory, left: list[str] = left) -> Changes:
+            left.clear()
             if memory.person is not None and memory.person.merged_into is not None:
                 left.append(memory.person.merged_into)
                 return Changes()
@@ -60,7 +62,7 @@ async def change_theirs(
                 return Changes()
             return decide(memory)
 
-        await longterm.change(tenant, whose, still)
+        await longterm.change(tenant, whose, still, ahead=ahead)
         if not left:
             return
         whose = left[-1]

@@ -83,9 +83,13 @@ class LongTerm(Protocol):
         returns. Its cost does not grow with the events already there."""
         ...
 
-    async def change(self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]) -> None:
+    async def change(
+        self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes], *, ahead: bool = False
+    ) -> None:
         """One step: `decide` sees what is known and says what is added. It is called once, under the user's lock:
-        short, pure. On disk when it returns; what adds nothing writes nothing."""
+        short, pure. On disk when it returns; what adds nothing writes nothing. `ahead`: it takes some 100 µs, so that
+        it may be called in the event loop, before the lock is there, and once more where what it saw is not what is
+        known then; what it said last counts."""
         ...
 
     async def load_shared(self, tenant: str) -> LongTermMemory | None:

@@ -43,7 +43,7 @@ class TranscriptFiles:
 
     async def append(self, ref: ConversationRef, messages: Sequence[Message]) -> None:
         if messages:
-            await in_thread(self._append, ref, list(messages))
+            await in_thread(self._append, ref, *self._lines(ref, messages))
 
     async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
         if limit <= 0 or self._silent(ref):
@@ -81,6 +81,12 @@ class TranscriptFiles:
         """Removes the person's transcripts; the number of messages removed."""
         return await asyncio.to_thread(self._forget, tenant, user)
 
+    def _lines(self, ref: ConversationRef, messages: Sequence[Message]) -> tuple[list[bytes], str]:
+        """As they are before they are sealed, and the month that they go to. Made by who has the messages at hand."""
+        now, frame = self._clock(), {"agent": keys.agent_name(ref.agent), "conversation": ref.conversation}
+        said = [dump({**frame, **one, "timestamp": one.get("timestamp") or iso(now)}) for one in messages]
+        return said, now.astimezone(UTC).isoformat()[:7]
+
     def _silent(self, ref: ConversationRef) -> bool:
         """Whether one look tells that nothing of the person is kept, which is so of everybody whom nobody has met."""
         try:
@@ -93,24 +99,12 @@ class TranscriptFiles:
 
     # -- in threads --------------------------------------------------------------------------------------------------
 
-    def _append(self, ref: ConversationRef, messages: list[Message]) -> None:
+    def _append(self, ref: ConversationRef, said: list[bytes], month: str) -> None:
         tenant, person = keys.transcript_place(self._plain_base, ref.tenant, ref.user)
-        folder, now = f"{tenant}/{person}", self._clock()
-        safe = self._vault.of(ref.tenant)
-        said = [
-            dump(
-                {
-                    "agent": keys.agent_name(ref.agent),
-                    "conversation": ref.conversation,
-                    **message,
-                    "timestamp": message.get("timestamp") or iso(now),
-                }
-            )
-            for message in messages
-        ]
+        folder, safe = f"{tenant}/{person}", self._vault.of(ref.tenant)
         lines = b"".join([safe.seal_line(line) + b"\n" for line in said])
         with _faults(folder, "written"), file_locks.exclusive(tenant, person):
-            descriptor = _opened(folder, f"{now.astimezone(UTC).isoformat()[:7]}.jsonl")
+            descriptor = _opened(folder, f"{month}.jsonl")
             try:
                 size = os.fstat(descriptor).st_size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":

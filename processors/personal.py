@@ -78,7 +78,7 @@ def lasting(event: MemoryEvent) -> Told:
     """What an event tells of the person for good, by what was found in it and by plain sentences."""
     said = str(event.payload.get("original_message", ""))
     told = personal(said)
-    found = {key: value for key, value in attributes_from(event).items() if not _of_others(said, value)}
+    found = {key: value for key, value in attributes_from(event).items() if not _of_others(said, key, value)}
     holds = {**told.holds, **found}
     over = told.over.get("allergies", ())
     allergies = [one for one in holds.get("allergies", ()) if one not in over and not told_of_others(said, one)]
@@ -113,8 +113,9 @@ def personal(text: str) -> Told:
     return Told(holds, over)
 
 
-def _of_others(said: str, value: Any) -> bool:
-    return isinstance(value, str) and told_of_others(said, value)
+def _of_others(said: str, key: str, value: Any) -> bool:
+    """A language is what the text is in, and stands nowhere in it."""
+    return key != "preferred_language" and isinstance(value, str) and told_of_others(said, value)
 
 
 def _found(plain: str) -> Iterator[tuple[str, str, int]]:

@@ -33,14 +33,15 @@ class Addition:
     line: Document
     summary: Callable[[LongTermMemory], str] | None = None
     decide: Callable[[LongTermMemory], Changes] | None = None  # what else, by what is known at that moment
+    ahead: bool = False  # see LongTerm.change
 
     @property
     def asks(self) -> bool:
         return self.summary is not None or self.decide is not None
 
 
-def deciding(user: str, now: datetime, decide: Callable[[LongTermMemory], Changes]) -> Addition:
-    return Addition({"at": iso(now), "user_id": user}, decide=decide)
+def deciding(user: str, now: datetime, decide: Callable[[LongTermMemory], Changes], *, ahead: bool = False) -> Addition:
+    return Addition({"at": iso(now), "user_id": user}, decide=decide, ahead=ahead)
 
 
 def of_events(

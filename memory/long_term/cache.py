@@ -45,24 +45,26 @@ class Cache(Generic[E]):
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
-        self._entries: OrderedDict[tuple[str, str], E] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str], tuple[E, int]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, str]) -> E | None:
         with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None:
-                self._entries.move_to_end(key)
-            return entry
+            held = self._entries.get(key)
+            if held is None:
+                return None
+            self._entries.move_to_end(key)
+            return held[0]
 
     def put(self, key: tuple[str, str], entry: E) -> None:
+        size = entry.bytes
         with self._lock:
             self._take(key)
-            if entry.bytes > self._max_bytes:  # everybody else would go for one who can't be held either
+            if size > self._max_bytes:  # everybody else would go for one who can't be held either
                 return
-            self._entries[key] = entry
-            self._bytes += entry.bytes
+            self._entries[key] = entry, size
+            self._bytes += size
             while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
                 self._take(next(iter(self._entries)))
 
@@ -71,6 +73,6 @@ class Cache(Generic[E]):
             self._take(key)
 
     def _take(self, key: tuple[str, str]) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._bytes -= entry.bytes
+        held = self._entries.pop(key, None)
+        if held is not None:
+            self._bytes -= held[1]

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import orjson
 
@@ -32,6 +32,14 @@ log = logging.getLogger(__name__)
 # them anew four milliseconds.
 JOURNAL_BYTES = 32 * 1024
 _LONG, _MOST_SPELLED = 64 * 1024, 1000
+
+
+class Decision(NamedTuple):
+    """What additions come to, beside what was known."""
+
+    mark: Mark  # of the files that say what was known
+    lines: list[bytes]  # of the journal, as they are before they are sealed
+    memory: LongTermMemory | None  # what is known after them; None: nobody needed to know
 
 
 class Files:
@@ -136,24 +144,37 @@ class Files:
             self._cache.drop((tenant, user))
             self._noted(tenant, user)
 
-    def append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
+    def ahead(self, tenant: str, user: str, additions: Sequence[Addition]) -> Decision | None:
+        """What `append` will write if nobody writes before it, for the event loop: it has the memory at hand that this
+        is about, and the thread is left with the disk. None: what is known is not held, or may take long."""
+        entry = self._cache.get((tenant, user))
+        if entry is None or entry.mark.file is None or told(entry.memory) is None:
+            return None
+        # Whoever is forgotten later than this look takes the files away, which `append` notices.
+        if not all(addition.ahead for addition in additions) or not self._forgotten.surely_not(tenant, user):
+            return None
+        try:
+            return self._decided(entry, tenant, additions)
+        except Exception:  # noqa: BLE001 - it comes again, where it can be told to who asked
+            return None
+
+    def append(self, tenant: str, user: str, additions: Sequence[Addition], decision: Decision | None = None) -> None:
+        """`decision`: what `ahead` gave, if it still holds."""
         place = self._place(tenant, user)
         with _faults("written", place), place.exclusive():
-            lines = [addition.line for addition in additions]
-            memory: LongTermMemory | None = None
-            if any(addition.asks for addition in additions):
-                known = self._known(place, tenant, user)
-                mark = known.mark
-                lines, memory = decided(known.memory, additions, self._clock(), self._retention(tenant))
-            else:
-                mark = place.mark()
-            lines = [line for line in lines if adds(line)]
+            if decision is None or not place.still(decision.mark):
+                if any(addition.asks for addition in additions):
+                    decision = self._decided(self._known(place, tenant, user), tenant, additions)
+                else:
+                    decision = Decision(place.mark(), _dumped([addition.line for addition in additions]), None)
+            mark, lines, memory = decision
             if not lines:
                 return
             if mark.nothing and self._begun(place, tenant, user, lines, memory):
                 return
-            written = b"".join(place.safe.seal_line(document.dump(line)) + b"\n" for line in lines)
-            inode, size = journal.append(place.journal, written)
+            inode, size = journal.append(
+                place.journal, b"".join([place.safe.seal_line(line) + b"\n" for line in lines])
+            )
             self._noted(tenant, user)
             if memory is not None:  # known already: the next reader need not read what was just written
                 self._cache.put((tenant, user), Entry(Mark(mark.file, mark.of_file, (inode, size)), size, memory))
@@ -242,6 +263,10 @@ class Files:
     def _place(self, tenant: str, user: str) -> Place:
         return Place(self._base, tenant, user, self._vault.of(tenant))
 
+    def _decided(self, known: Entry, tenant: str, additions: Sequence[Addition]) -> Decision:
+        lines, memory = decided(known.memory, additions, self._clock(), self._retention(tenant))
+        return Decision(known.mark, _dumped(lines), memory)
+
     # -- under the user's lock ---------------------------------------------------------------------------------------
 
     def _replaced(self, place: Place, tenant: str, user: str, before: LongTermMemory, after: LongTermMemory) -> bool:
@@ -258,13 +283,12 @@ class Files:
         return True
 
     def _begun(
-        self, place: Place, tenant: str, user: str, lines: Sequence[Document], memory: LongTermMemory | None
+        self, place: Place, tenant: str, user: str, lines: Sequence[bytes], memory: LongTermMemory | None
     ) -> bool:
         """The first of a person goes into the file at once: half the syncs of a journal that is folded in. Whether it
         is there; where a disk has no room for the file, it may have some for a line. `memory`: what comes of it, where
         that is known."""
-        lines = [orjson.loads(document.dump(line)) for line in lines]  # as a reader will see them
-        merged = document.merge(document.empty(tenant, user), lines, self._clock())
+        merged = document.merge(document.empty(tenant, user), map(orjson.loads, lines), self._clock())
         document.trim(merged, self._clock(), self._retention(tenant))
         try:
             place.write(document.dump(merged, readable=True), self._compression, first=True)
@@ -399,6 +423,10 @@ class Files:
             entry = self._entry(place.mark(), merged, 0, tenant, user)
         self._cache.put((tenant, user), entry)
         return removed
+
+
+def _dumped(lines: Sequence[Document]) -> list[bytes]:
+    return [document.dump(line) for line in lines if adds(line)]
 
 
 def _whole(place: Place, path: str, parse: Callable[[bytes], T]) -> T | None:

@@ -86,9 +86,11 @@ class JsonFiles:
         found = self._files.at_hand(tenant, user)
         return found[0] if found is not None else await in_thread(self._files.load, tenant, user)
 
-    async def change(self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]) -> None:
+    async def change(
+        self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes], *, ahead: bool = False
+    ) -> None:
         self._check(tenant, user)
-        await self._lanes.add(tenant, user, deciding(user, self._clock(), decide))
+        await self._lanes.add(tenant, user, deciding(user, self._clock(), decide, ahead=ahead))
 
     async def change_shared(self, tenant: str, decide: Callable[[LongTermMemory], Changes]) -> None:
         await self._lanes.add(tenant, _THE_TENANT, deciding(_THE_TENANT, self._clock(), decide))
@@ -116,7 +118,7 @@ class JsonFiles:
         keys.escape(user)
 
     def _append(self, tenant: str, user: str, additions: Sequence[Addition]) -> Awaitable[None]:
-        return in_thread(self._files.append, tenant, user, additions)
+        return in_thread(self._files.append, tenant, user, additions, self._files.ahead(tenant, user, additions))
 
     async def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
         self._check(tenant, user)

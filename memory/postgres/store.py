@@ -91,7 +91,9 @@ class PostgresLongTerm:
         if addition is not None:
             await self._lanes.add(tenant, user, addition)
 
-    async def change(self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes]) -> None:
+    async def change(
+        self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes], *, ahead: bool = False
+    ) -> None:
         _check(tenant, user)
         await self._lanes.add(tenant, user, deciding(user, self._clock(), decide))
 

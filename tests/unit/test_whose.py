@@ -63,6 +63,12 @@ async def test_only_what_somebody_says_of_themselves_becomes_theirs(said: str, o
     assert known == own
 
 
+async def test_a_language_is_the_speakers_whatever_words_its_name_stands_in() -> None:
+    event = await EventProcessor().analyze_message("my son was sent the wrong one")
+    assert event.payload["language"] == "en"
+    assert lasting(event).holds == {"preferred_language": "en"}
+
+
 async def test_what_the_event_holds_for_the_kitchen_stays_whole() -> None:
     event = await EventProcessor().analyze_message("เพื่อนแพ้กุ้งครับ")
     assert event.payload["allergies"] == ["กุ้ง"]

@@ -69,14 +69,7 @@ class OpenRouter:
         return await self._structured(request, request.schema, deadline)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
-        breaker = self._attempts.breaker(request.access)
-        deadline = self._clock() + request.access.timeout
-        try:
-            async with asyncio.timeout(request.access.timeout):
-                pieces, piece = await self._begun(request, deadline)
-        except TimeoutError:
-            breaker.failed("timeout")
-            raise LLMUnavailable(f"no answer from the language model in {request.access.timeout:g} s") from None
+        pieces, piece = await self._begun(request, self._clock() + request.access.timeout)
         try:
             yield piece
             while not isinstance(piece, Completion):
@@ -186,20 +179,23 @@ class OpenRouter:
                 raise
 
     async def _pieces(self, access: Access, body: dict[str, Any], seconds: float) -> _Pieces:
-        async with self._http.opened(access, body, seconds) as (headers, more):
-            if headers.get("content-type", "").startswith("application/json"):  # whole all the same
-                async for piece in _at_once(self._completion(access, _read(await all_of(more)))):
+        opened = await self._http.opened(access, body, seconds)
+        try:
+            if opened.headers.get("content-type", "").startswith("application/json"):  # whole all the same
+                async for piece in _at_once(self._completion(access, _read(await all_of(opened.more)))):
                     yield piece
                 return
             streamed, some = Streamed(), False
             try:
-                while data := await more():
+                while data := await opened.more():
                     if text := streamed.take(data):
                         some = True
                         yield text
             except (asyncio.CancelledError, GeneratorExit):  # nobody listens any more; it was asked for all the same
                 self._used(access, streamed.whole())
                 raise
+        finally:
+            opened.close()
         answer = streamed.whole()
         if answer["choices"][0]["finish_reason"] is None and some:
             # The connection may end in the middle of an answer without any sign but this one.

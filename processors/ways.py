@@ -8,23 +8,35 @@ a stream fifteen times as much for each piece. What goes through a proxy aiohttp
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import orjson
 
 from processors.llm import Access, LLMError
 from processors.loading import in_part, loaded
 from processors.openrouter_errors import from_status
-from processors.posts import Posts, encoded, head_of
+from processors.posts import Growing, Posts, encoded, head_of
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientTimeout
+    from aiohttp.client import _RequestContextManager
     from httpx2 import AsyncClient
 
 More = Callable[[], Awaitable[bytes]]  # what came of an answer since, b"" at its end
+
+
+class Opened(Protocol):
+    """An answer of which the head is there."""
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    async def more(self) -> bytes: ...
+
+    def close(self) -> None: ...
+
 
 _PATH = "/chat/completions"
 _HEADERS = {"X-OpenRouter-Title": "chat-chat"}
@@ -33,8 +45,22 @@ _ADDRESSES = 1000  # endpoints to which the way is remembered
 
 
 class _Way(NamedTuple):
-    post: Callable[..., AbstractAsyncContextManager[ClientResponse]]
+    post: Callable[..., _RequestContextManager]
     posts: Posts | None  # None: there is a proxy, or something else that is aiohttp's matter
+
+
+class _ByAiohttp:
+    """An Opened, with so much of the loop's time to come."""
+
+    def __init__(self, response: ClientResponse, until: float) -> None:
+        self.status, self.headers, self._response, self._until = response.status, response.headers, response, until
+
+    async def more(self) -> bytes:
+        async with asyncio.timeout_at(self._until):
+            return await self._response.content.readany()
+
+    def close(self) -> None:
+        self._response.release()
 
 
 class Ways:
@@ -73,35 +99,26 @@ class Ways:
                 raise _refusal(response.status, response.headers, raw)
             return raw
 
-    @asynccontextmanager
-    async def opened(
-        self, access: Access, body: dict[str, Any], seconds: float
-    ) -> AsyncIterator[tuple[Mapping[str, str], More]]:
-        """The answer's headers, and its body as it comes, for so many seconds: then TimeoutError is raised in the place
-        of more."""
+    async def opened(self, access: Access, body: dict[str, Any], seconds: float) -> Opened:
+        """The answer as it comes, for so many seconds: then TimeoutError is raised in the place of more. To be
+        closed."""
         posts = self._way(access.base_url).posts
-        if posts is None:
+        answer: Growing | _ByAiohttp
+        if posts is not None:
+            answer = await posts.stream(self._head(access), encoded(body), _patience(access.timeout), seconds)
+        else:
             until = asyncio.get_running_loop().time() + seconds
-            async with self._asked(access, body) as response:
-                if not 200 <= response.status < 300:
-                    raise _refusal(response.status, response.headers, await response.read())
-
-                async def more() -> bytes:
-                    async with asyncio.timeout_at(until):
-                        return await response.content.readany()
-
-                yield response.headers, more
-            return
-        growing = await posts.stream(self._head(access), encoded(body), _patience(access.timeout), seconds)
+            async with asyncio.timeout_at(until):
+                answer = _ByAiohttp(await self._asked(access, body), until)
         try:
-            headers = growing.headers
-            if not 200 <= growing.status < 300:
-                raise _refusal(growing.status, headers, await all_of(growing.more))
-            yield headers, growing.more
-        finally:
-            growing.close()
+            if not 200 <= answer.status < 300:
+                raise _refusal(answer.status, answer.headers, await all_of(answer.more))
+        except BaseException:
+            answer.close()
+            raise
+        return answer
 
-    def _asked(self, access: Access, body: Mapping[str, Any]) -> AbstractAsyncContextManager[ClientResponse]:
+    def _asked(self, access: Access, body: Mapping[str, Any]) -> _RequestContextManager:
         return self._way(access.base_url).post(
             data=encoded(body),
             headers=_headers(access),

@@ -145,7 +145,7 @@ class TelegramSender:
     ) -> Any:
         """The result of any method of the Bot API, as Telegram sent it. Raises SendFault."""
         token = _token(tenant, channel)
-        bots = await self.warm()
+        bots = self._bots or await self.warm()
         return await bots.call(token, method, arguments, timeout or self._timeout)
 
     async def close(self) -> None:

@@ -25,6 +25,7 @@ from gateway.errors import ChannelBroken, SendAmbiguous, SendRetry
 from processors.posts import REDIRECTS, Posts, encoded, head_of
 
 _CONNECTIONS = 100
+_KEPT_HEADS = 1000
 _HEADERS = {"Content-Type": "application/json", "User-Agent": f"{SERVER_SOFTWARE} aiogram/{__version__}"}
 
 
@@ -52,14 +53,14 @@ class Bots:
         self._session = _Session(api=TelegramAPIServer.from_base(base), limit=_CONNECTIONS)
         self._base = base
         self._posts: Posts | None = None
+        self._heads: dict[tuple[str, str], bytes] = {}  # of requests, by token and method
 
     async def call(self, token: str, name: str, arguments: dict[str, Any], timeout: aiohttp.ClientTimeout) -> Any:
         """The method's result. Raises SendFault; its text never holds the token, which is part of the address."""
         try:
-            validate_token(token)  # aiogram remembers those that it has seen
+            head = self._heads.get((token, name)) or self._head(token, name)
             if self._posts is None:
                 self._posts = Posts(await self._session.create_session(), self._base)
-            head = head_of(self._session.api.api_url(token, name), _HEADERS)
             body = encoded({key: value for key, value in arguments.items() if value})  # aiogram leaves out the same
             posted = await self._posts.post(head, body, timeout)
             if posted.status in REDIRECTS:
@@ -73,6 +74,15 @@ class Bots:
             raise SendAmbiguous(f"No answer from Telegram ({type(error).__name__}).") from None
         except UnicodeDecodeError:
             raise SendAmbiguous("Telegram's answer can't be read.") from None
+
+    def _head(self, token: str, name: str) -> bytes:
+        """Raises TokenValidationError."""
+        validate_token(token)
+        head = head_of(self._session.api.api_url(token, name), _HEADERS)
+        if len(self._heads) >= _KEPT_HEADS:
+            self._heads.clear()
+        self._heads[token, name] = head
+        return head
 
     async def _by_aiogram(
         self, token: str, name: str, arguments: dict[str, Any], timeout: aiohttp.ClientTimeout

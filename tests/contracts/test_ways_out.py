@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 
 from config.settings import Settings
 from gateway.adapters.base import Call
 from gateway.adapters.line_sender import LineSender
 from gateway.adapters.telegram_sender import TelegramSender
-from processors.llm import Access, ChatRequest
+from processors.llm import Access, ChatRequest, Completion, LLMUnauthorized, LLMUnavailable
 from processors.openrouter import OpenRouter
 from tests.contracts.test_posts import Place, Script, place
 from tests.contracts.test_senders import BOT_TOKEN, SHOP, USER, line_target, telegram_target
 
 SAID = b'{"model":"m","choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}'
 TAKEN = b'{"sentMessages":[{"id":"1"}]}'
+STREAMED = b'data: {"choices":[{"delta":{"content":"hel"}}]}\n\ndata: {"choices":[{"delta":{"content":"lo"}}]}\n\n'
+ENDED = b'data: {"model":"m","choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 SENT = b'{"ok":true,"result":{"message_id":7}}'
 
 
@@ -68,6 +71,40 @@ async def test_the_model_is_asked_through_the_environments_proxy(proxied: Callab
             assert (await llm.complete(request)).text == "hello"
         assert first_line(proxy) == "POST http://model.invalid/v1/chat/completions HTTP/1.1"
         assert first_line(near) == "POST /v1/chat/completions HTTP/1.1"
+        await llm.close()
+
+
+async def test_an_answer_grows_through_the_environments_proxy(proxied: Callable[[int], None]) -> None:
+    async def script(here: Place, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await here.hears(reader)
+        if here.connections == 1:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + STREAMED)
+            await here.gate.wait()
+            writer.write(ENDED)
+            return
+        if here.connections == 2:
+            writer.write(b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\n{}")
+        await reader.read()  # a third says nothing at all
+
+    async with place(script) as proxy:
+        proxied(proxy.port)
+        llm = OpenRouter()
+        request = ChatRequest(
+            [{"role": "user", "content": "hi"}], Access("k", "http://model.example/v1", "m", timeout=10)
+        )
+        pieces = llm.stream(request)
+        said = await anext(pieces)
+        proxy.gate.set()
+        *more, whole = [piece async for piece in pieces]
+        assert "".join(map(str, [said, *more])) == "hello"
+        assert isinstance(whole, Completion)
+        assert whole.text == "hello"
+        with pytest.raises(LLMUnauthorized):
+            await anext(llm.stream(request))
+        late = structs.replace(request, access=Access("other", "http://model.example/v1", "m", timeout=0.3))
+        async with asyncio.timeout(20):
+            with pytest.raises(LLMUnavailable):
+                await anext(llm.stream(late))
         await llm.close()
 
 

@@ -244,11 +244,12 @@ async def test_a_stream_that_breaks_after_some_text_says_so(
 
 
 async def test_a_stream_that_stalls_ends_in_its_time(standin: OpenRouterStandIn, llm: OpenRouter) -> None:
-    standin.next(broken("stall"))
-    started = time.monotonic()
-    with pytest.raises(LLMUnavailable):
-        await heard(llm, ask(standin, timeout=0.5))
-    assert time.monotonic() - started < 30
+    for shape in (Fault(delay=90, on="/chat/completions"), broken("stall")):
+        standin.next(shape)
+        started = time.monotonic()
+        with pytest.raises(LLMUnavailable):
+            await heard(llm, ask(standin, timeout=0.5))
+        assert time.monotonic() - started < 30
 
 
 async def test_a_stream_left_early_is_closed_and_counted(standin: OpenRouterStandIn) -> None:

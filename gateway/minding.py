@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.homes import Known
 from gateway.moment import Moment
-from gateway.prompt import fit
+from gateway.prompt import fitting
 from gateway.responder import access_of
 from gateway.tools import MemoryTools
 from memory import context, decay, procedures, reading
@@ -161,7 +161,7 @@ class Minding:
 def _shown(moment: Moment, history: int) -> set[str]:
     """The ids of the events whose words stand in the history that the model is told."""
     lines = context.shown(moment.session, context.steady(moment.session, history))
-    return {line["message_id"] for line in fit(lines) if line["role"] == "user" and "message_id" in line}
+    return {line["message_id"] for line in fitting(lines) if line["role"] == "user" and "message_id" in line}
 
 
 def _chosen(seen: Seen, fitting: Mapping[str, int], moment: Moment) -> list[Fact]:

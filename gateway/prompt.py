@@ -133,7 +133,7 @@ class _Parts:
         files: Sequence[str],
         ending: str,
     ) -> _Parts:
-        history = fit(context.get("recent_messages") or ())
+        history = [line for line in fitting(context.get("recent_messages") or ()) if line["message"].strip()]
         facts = _facts(context.get("user_attributes") or {})
         first = [key for key in context.get("relevant_attributes") or () if key in facts]
         summary = context.get("history_summary") or context.get("conversation_summary") or ""
@@ -233,10 +233,10 @@ def told(line: Mapping[str, Any]) -> str:
     return f"{name}: {text}" if name else text
 
 
-def fit(history: Sequence[L]) -> list[L]:
+def fitting(history: Sequence[L]) -> Sequence[L]:
     """The newest lines of it that a prompt has room for, in order."""
     lines, _ = newest([len(line["message"]) for line in history], HISTORY_CHARACTERS)
-    return [line for line in history[len(history) - lines :] if line["message"].strip()]
+    return history[len(history) - lines :]
 
 
 def _block(tag: str, content: str | None) -> str:

@@ -135,7 +135,7 @@ def groups_in(text: str) -> list[int]:
     return [at for at in _found(text)[1] if at < last]
 
 
-@lru_cache(maxsize=2)  # of the message in hand
+@lru_cache(maxsize=64)  # of the messages in hand: what they mean is asked before the answer and behind it
 def _found(text: str) -> tuple[_Seeker, set[int]]:
     """With whose numbers they are: another thread may load a module with patterns at any time."""
     global _seeker

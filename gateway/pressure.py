@@ -17,15 +17,20 @@ class Pressure:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen: deque[tuple[float, float]] = deque()  # when, seconds waited
+        self._late_at = float("-inf")  # when somebody had waited for long
 
     def note(self, waited: float) -> None:
         now = self._clock()
         self._seen.append((now, waited))
+        if waited > LATE:
+            self._late_at = now
         while now - self._seen[0][0] > 2 * WINDOW:
             self._seen.popleft()
 
     def high(self) -> bool:
         now = self._clock()
+        if now - self._late_at > WINDOW:  # nearly always: what waited is not gone through
+            return False
         lately = [waited for at, waited in self._seen if now - at <= WINDOW]
         before = [waited for at, waited in self._seen if WINDOW < now - at <= 2 * WINDOW]
-        return bool(lately and before) and max(lately) > LATE and max(lately) >= max(before)
+        return bool(before) and max(lately) >= max(before)

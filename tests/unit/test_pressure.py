@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from gateway.pressure import Pressure
+from gateway.pressure import LATE, WINDOW, Pressure
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,22 @@ def test_pressure_is_a_queue_that_does_not_get_shorter(waits: list[float], high:
         now += 1.0
         pressure.note(waited)
     assert pressure.high() == high
+
+
+def plainly(seen: list[tuple[float, float]], now: float) -> bool:
+    lately = [waited for at, waited in seen if now - at <= WINDOW]
+    before = [waited for at, waited in seen if WINDOW < now - at <= 2 * WINDOW]
+    return bool(lately and before) and max(lately) > LATE and max(lately) >= max(before)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from((0.0, 0.5, 3.0, 10.0, 11.0, 25.0)), st.floats(0.0, 30.0))))
+def test_pressure_is_as_a_look_at_all_that_waited_tells(steps: list[tuple[float, float]]) -> None:
+    now, seen = 0.0, []
+    pressure = Pressure(lambda: now)
+    for pause, waited in steps:
+        now += pause
+        assert pressure.high() == plainly(seen, now)
+        pressure.note(waited)
+        seen.append((now, waited))
+        assert pressure.high() == plainly(seen, now)

@@ -30,8 +30,9 @@ KEPT_FOR = timedelta(days=35)
 SHOWN = 1000  # conversations that are looked through for what is new or waits
 TOKEN_FOR = 45  # seconds in which a reply token that the bot left over may be used by staff
 _TOGETHER = 0.2  # seconds in which what several turns did is gathered
-_TIDIED_EVERY = 500  # writes
 _RENEWED_EVERY = 3600.0  # seconds
+_TIDIED_EVERY = 86_400.0  # seconds
+_AT_ONCE = 5000  # conversations that are removed in one step
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -81,8 +82,9 @@ class Board:
         self._forgotten = forgotten
         self._waiting: _Written = {}
         self._writing: asyncio.Task[None] | None = None
-        self._written = 0
-        self._renew: defaultdict[str, float] = defaultdict(float)  # tenant: when it is told anew how long to keep it
+        # Tenant: when it is told anew how long to keep it, and when it is tidied.
+        self._renew: defaultdict[str, float] = defaultdict(float)
+        self._tidy_at: defaultdict[str, float] = defaultdict(float)
 
     # -- the worker's side ---------------------------------------------------------------------------------------------
 
@@ -108,11 +110,10 @@ class Board:
                 there = await self._not_forgotten(left)  # whoever is forgotten later than this look finds it here
                 for ref in left.keys() - there.keys():
                     await self._drop(ref.tenant, [keys.session(ref).encode()])
-                self._written += len(some)
-                if self._written >= _TIDIED_EVERY:
-                    self._written = 0
-                    for tenant in {ref.tenant for ref in some}:
-                        await self._tidy(tenant)
+                now = asyncio.get_running_loop().time()
+                for tenant in {ref.tenant for ref in some if self._tidy_at[ref.tenant] <= now}:
+                    await self._tidy(tenant)
+                    self._tidy_at[tenant] = now + _TIDIED_EVERY
             except (RedisError, OSError) as error:
                 log.warning("staff don't see that something was said: %s", type(error).__name__)
 
@@ -130,19 +131,25 @@ class Board:
 
     async def _put_down(self, some: _Written) -> None:
         pipe: Any = self._redis.pipeline(transaction=False)
-        entries = [(exchange, _entry(exchange, last)) for exchange in some.values() if (last := exchange.last)]
-        for exchange, entry in entries:
-            pipe.hset(_key(exchange.ref.tenant), keys.session(exchange.ref), _encode(entry))
-        for exchange, entry in entries:
-            tenant, name, last = exchange.ref.tenant, keys.session(exchange.ref), exchange.last
-            pipe.zadd(_key(tenant, "at"), {name: max(entry.heard, entry.told)})
+        entries: defaultdict[str, dict[str, Entry]] = defaultdict(dict)
+        tokens: dict[str, bytes] = {}
+        for ref, exchange in some.items():
+            if (last := exchange.last) is None:
+                continue
+            name = keys.session(ref)
+            entry = entries[ref.tenant][name] = _entry(exchange, last)
             unanswered = entry.held and not any(line["role"] == "bot" for line in exchange.said)
-            if unanswered and last and last.reply_token is not None and last.platform == "line":
-                token = _encode((last.reply_token, last.received_at))
-                pipe.set(_key(tenant, "token", name), token, ex=TOKEN_FOR)
-        added = await pipe.execute()  # first of all: whether each is new, as all are of a list that is
+            if unanswered and last.reply_token is not None and last.platform == "line":
+                tokens[_key(ref.tenant, "token", name)] = _encode((last.reply_token, last.received_at))
+        for tenant, named in entries.items():
+            pipe.hset(_key(tenant), mapping={name: _encode(entry) for name, entry in named.items()})
+        for tenant, named in entries.items():
+            pipe.zadd(_key(tenant, "at"), {name: max(entry.heard, entry.told) for name, entry in named.items()})
+        for key, token in tokens.items():
+            pipe.set(key, token, ex=TOKEN_FOR)
+        added = await pipe.execute()  # first of all: how many are new of each tenant's, as all are of a list that is
         now = asyncio.get_running_loop().time()
-        told = {ref.tenant for ref, new in zip(some, added, strict=False) if new or self._renew[ref.tenant] <= now}
+        told = {tenant for tenant, new in zip(entries, added, strict=False) if new or self._renew[tenant] <= now}
         for tenant in told:
             pipe.expire(_key(tenant), KEPT_FOR).expire(_key(tenant, "at"), KEPT_FOR)
         if told:
@@ -152,10 +159,13 @@ class Board:
     async def _tidy(self, tenant: str) -> None:
         found: Any = await self._redis.zrange(_key(tenant, "at"), -1, -1, withscores=True)
         newest = int(found[0][1]) if found else 0
-        old: Any = await self._redis.zrangebyscore(
-            _key(tenant, "at"), 0, newest - KEPT_FOR.total_seconds() * 1000, start=0, num=5000
-        )
-        await self._drop(tenant, old)
+        before = newest - KEPT_FOR.total_seconds() * 1000
+        while old := await self._old(tenant, before):
+            await self._drop(tenant, old)
+
+    async def _old(self, tenant: str, before: float) -> Collection[bytes]:
+        found: Any = await self._redis.zrangebyscore(_key(tenant, "at"), 0, before, start=0, num=_AT_ONCE)
+        return found  # type: ignore[no-any-return]
 
     # -- the page's side: raises RedisError ----------------------------------------------------------------------------
 

@@ -40,7 +40,8 @@ def plainly(seen: list[tuple[float, float]], now: float) -> bool:
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from((0.0, 0.5, 3.0, 10.0, 11.0, 25.0)), st.floats(0.0, 30.0))))
 def test_pressure_is_as_a_look_at_all_that_waited_tells(steps: list[tuple[float, float]]) -> None:
-    now, seen = 0.0, []
+    now = 0.0
+    seen: list[tuple[float, float]] = []
     pressure = Pressure(lambda: now)
     for pause, waited in steps:
         now += pause

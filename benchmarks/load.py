@@ -66,11 +66,8 @@ def users(full: bool) -> Callable[[], int]:
 
 async def acknowledged(door: Door, count: int, *, at_once: int = 32) -> Outcome:
     """So many webhooks, made before the clock runs, as fast as they are acknowledged, `at_once` of them in flight."""
-    who, outcome = users(False), Outcome(sent=count)
-    made = []
-    for _ in range(count):
-        _, path, body, headers = door.message(who())
-        made.append(request(path, body, headers))
+    outcome = Outcome(sent=count)
+    made = [request(*one) for one in _of_strangers(door, count)]
     with _no_collecting():
         begin = time.perf_counter()
         statuses = await flood(door.port, made, at_once)
@@ -80,19 +77,28 @@ async def acknowledged(door: Door, count: int, *, at_once: int = 32) -> Outcome:
 
 
 async def acknowledged_at(door: Door, rate: float, seconds: float) -> Outcome:
-    """Webhooks at a constant rate; times run from the planned arrival to the acknowledgement."""
-    client, who, outcome = Client(door.port), users(False), Outcome()
+    """Webhooks at a constant rate, made before the clock runs; times run from the planned arrival to the
+    acknowledgement. The first `_RAMP` seconds, in which connections are made, don't count."""
+    client, outcome = Client(door.port), Outcome()
+    ready = iter(_of_strangers(door, int(rate * (_RAMP + seconds))))
 
     async def one(planned: float) -> None:
-        _, path, body, headers = door.message(who())
-        outcome.refused += await client.post(path, body, headers) != 200
-        outcome.times.append((time.perf_counter() - planned) * 1000)
+        outcome.refused += await client.post(*next(ready)) != 200
+        if planned >= counts_from:
+            outcome.times.append((time.perf_counter() - planned) * 1000)
 
     with _no_collecting():
-        outcome.sent, outcome.seconds = await arrivals(rate, seconds, one)
+        counts_from = time.perf_counter() + _RAMP
+        outcome.sent, outcome.seconds = await arrivals(rate, _RAMP + seconds, one)
     outcome.times.sort()
     client.close()
     return outcome
+
+
+def _of_strangers(door: Door, count: int) -> list[tuple[str, bytes, dict[str, str]]]:
+    """Path, body and headers of so many messages, each of somebody else."""
+    who = users(False)
+    return [door.message(who())[1:] for _ in range(count)]
 
 
 async def answered_at(

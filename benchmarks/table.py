@@ -41,7 +41,7 @@ def render(result: dict[str, Any]) -> str:
             _row(
                 "  p50 / p99 at half that rate, ms",
                 f"{hooks['half_p50_ms']:.1f} / {hooks['half_p99_ms']:.1f}",
-                "",
+                f"a bare endpoint's p99 at the same: {hooks['half_bare_p99_ms']:.1f}",
                 "p99 10",
             ),
         ]

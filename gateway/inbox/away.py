@@ -38,6 +38,7 @@ CONTACT_EVERY = 5.0  # seconds while it is not
 
 RECENT = 60.0  # seconds after which nothing put into the inbox waits there but what was seen waiting
 MOST_SEEN = 5_000  # conversations that are looked through for that; if more wait, nobody is answered from here
+_NOTED_AT_ONCE = 250  # of these, in one turn of the event loop
 
 Messages = Sequence[tuple[InboundMessage, Policy]]
 Told = Callable[[Sequence[bool] | BaseException], object]
@@ -224,7 +225,9 @@ class SafeInbox:
         if waiting is None:
             self._puts.forget_contact()
         else:  # however long ago it was put: an answer from here would come before an earlier one
-            self._puts.note(waiting)
+            for at in range(0, len(waiting), _NOTED_AT_ONCE):
+                self._puts.note(waiting[at : at + _NOTED_AT_ONCE])
+                await asyncio.sleep(0)  # thousands take ten milliseconds, in which nobody would be answered
             self._puts.note_contact()
         return True
 

@@ -6,7 +6,7 @@ import asyncio
 import resource
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +16,10 @@ import pytest
 
 from gateway.errors import InboxUnavailable
 from gateway.fallback import SpoolingInbox
+from gateway.inbox import away
 from gateway.inbox.away import SafeInbox
 from gateway.inbox.base import Policy
-from gateway.inbox.last_puts import LastPuts
+from gateway.inbox.last_puts import LastPuts, Noted
 from gateway.inbox.redis import RedisInbox
 from gateway.inbox.spool import BEGUN, Entry, Spool
 from gateway.messages import InboundMessage
@@ -330,6 +331,35 @@ async def test_what_is_on_its_way_to_the_disk_is_not_overtaken(tmp_path: Path, b
     assert taken == ([] if back else ["3", "1"])  # the second waits for the first one's answer
     assert [one for one in texts(spool.free()) if one != "3"] == ["1", "2"]
     assert not safe._writing
+
+
+async def test_thousands_that_wait_hold_up_nobody_while_they_are_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int | str] = []
+
+    class Watched(LastPuts):
+        def note(self, conversations: Sequence[str]) -> list[Noted]:
+            steps.append(len(conversations))
+            asyncio.get_running_loop().call_soon(steps.append, "others")
+            return super().note(conversations)
+
+        def note_contact(self) -> None:
+            steps.append("heard of")
+            super().note_contact()
+
+    monkeypatch.setattr(away, "LastPuts", Watched)
+    remote, stop = Remote(), asyncio.Event()
+    remote.waiting = [f"sm:shop:line:{number}" for number in range(1100)]
+    safe = SafeInbox(remote, Spool(tmp_path), nothing, nothing)
+    watching = asyncio.create_task(safe.watch(stop))
+    async with asyncio.timeout(60):
+        while "heard of" not in steps:
+            await asyncio.sleep(0.01)
+    stop.set()
+    await watching
+    assert steps == [*(250, "others") * 4, 100, "others", "heard of"]
+    assert all(safe._puts.recent(name, 60) for name in remote.waiting)
 
 
 async def test_what_is_under_way_to_the_inbox_is_not_overtaken_when_that_is_found_to_be_away(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Remember:
             return _learned(memory, new, told)
 
         try:
-            await change_theirs(self._longterm, tenant, user, learned, ahead=True)
+            await change_theirs(self._longterm, tenant, user, learned, ahead=not waiting)  # of many it takes long
         except LongTermUnavailable as error:
             log.error("%d events wait for long-term memory: %s", len(batch), error)
             self._keep(key, events)

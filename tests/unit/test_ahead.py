@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.canonical import change_theirs
+from memory.errors import LongTermUnavailable
 from memory.long_term import forgotten
 from memory.long_term.additions import deciding
 from memory.long_term.files import Files
@@ -181,6 +182,31 @@ async def test_a_turns_save_of_who_is_known_leaves_the_thread_nothing_to_decide(
     for number in range(3):
         assert await remembers.save(TENANT, USER, [event(number)])
     assert asked == [False, False, True]
+    await store.close()
+
+
+async def test_many_that_waited_for_the_disk_are_left_to_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = on(tmp_path)
+    remembers, ahead = Remember(store), []
+    append = store._files.append
+    monkeypatch.setattr(store._files, "append", lambda *args: (ahead.append(args[-1] is not None), append(*args))[1])
+    for number in range(3):
+        await remembers.save(TENANT, USER, [event(number)])
+
+    async def full(*args: object, **more: object) -> None:
+        raise LongTermUnavailable("full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "change", full)
+        assert not await remembers.save(TENANT, USER, [event(3)])
+    for number in (4, 5):
+        assert await remembers.save(TENANT, USER, [event(number)])
+    assert ahead == [False, False, True, False, True]
+    memory = await store.load(TENANT, USER)
+    assert memory is not None
+    assert [one.event_id for one in memory.events] == [f"e{number}" for number in range(6)]
     await store.close()
 
 

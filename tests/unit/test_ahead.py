@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -191,7 +192,12 @@ async def test_many_that_waited_for_the_disk_are_left_to_the_thread(
     store = on(tmp_path)
     remembers, ahead = Remember(store), []
     append = store._files.append
-    monkeypatch.setattr(store._files, "append", lambda *args: (ahead.append(args[-1] is not None), append(*args))[1])
+
+    def seen(*args: Any) -> None:
+        ahead.append(args[-1] is not None)
+        append(*args)
+
+    monkeypatch.setattr(store._files, "append", seen)
     for number in range(3):
         await remembers.save(TENANT, USER, [event(number)])
 

@@ -68,6 +68,9 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 POLL = 1.0  # seconds between looks at the files where the file system tells of no change
+# Where a look takes long it comes as often as takes this part of a core, but for so many seconds: with the time that a
+# file takes to be settled, less than the five that are promised.
+PART, LONGEST = 0.003, 3.0
 STEP = 200  # ms between looks at what the file system has told: each wakes the process
 
 Callback = Callable[[str, Tenant | None, Tenant | None], None]
@@ -121,6 +124,7 @@ class Tenants:
         self._callbacks: list[Callback] = []
         self._directory_failed = False
         self._still: Still | None = None
+        self._look_from = 0.0  # on the monotonic clock: unasked
 
     def get(self, tenant_id: str) -> Tenant | None:
         """The tenant that is serving under this id."""
@@ -154,14 +158,15 @@ class Tenants:
         Wakes up on the file system's word, and every POLL seconds without it, as network file systems give none.
         """
         async with aclosing(self._wakes(stop)) as wakes:
-            async for _ in wakes:
-                await self._look()
+            async for told in wakes:
+                if told or self._still is None or time.monotonic() >= self._look_from:
+                    await self._look()
 
-    async def _wakes(self, stop: asyncio.Event) -> AsyncGenerator[None, None]:
-        """One item for each time to look."""
+    async def _wakes(self, stop: asyncio.Event) -> AsyncGenerator[bool, None]:
+        """One item for each time to look; whether the file system told of a change."""
         while not stop.is_set():
             with suppress(OSError, RuntimeError):  # no directory yet, or no inotify watch left: the poll goes on
-                async for _ in awatch(
+                async for told in awatch(
                     self._settings.config_dir,
                     stop_event=stop,
                     rust_timeout=int(POLL * 1000),
@@ -170,14 +175,17 @@ class Tenants:
                     step=STEP,
                     ignore_permission_denied=True,
                 ):
-                    yield
-            yield
+                    yield bool(told)
+            yield False
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), POLL)
 
     async def _look(self) -> None:
+        began = time.monotonic()
         if (scan := await asyncio.to_thread(self._scan_changed)) is not None:
             self._apply(scan)
+        ended = time.monotonic()
+        self._look_from = ended + min(LONGEST, (ended - began) / PART) - POLL / 2
 
     def _scan_changed(self) -> _Scan | None:
         """None where all is as it was when there was nothing to do: a look at a thousand tenants each second."""

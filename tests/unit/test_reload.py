@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -266,6 +267,36 @@ async def test_changes_are_seen_where_the_file_system_tells_of_none(
     await until(lambda: place.name_of("alpha") == "Alpha 2")
     place.file("alpha").unlink()
     await until(lambda: place.name_of("alpha") is None)
+    stop.set()
+    await asyncio.wait_for(task, WITHIN)
+
+
+async def test_a_look_that_takes_long_comes_less_often(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_inotify(*_paths: object, **_options: object) -> AsyncIterator[set[object]]:
+        raise OSError("no watch left")
+
+    monkeypatch.setattr(register, "awatch", no_inotify)
+    monkeypatch.setattr(register, "POLL", 0.02)
+    monkeypatch.setattr(register, "LONGEST", 0.5)
+    monkeypatch.setattr(register, "PART", 1e-9)
+    place.write("alpha", shop("Alpha"))
+    place.tenants.load()
+    looks: list[float] = []
+    look = place.tenants._scan_changed
+
+    def counted() -> object:
+        looks.append(time.monotonic())
+        return look()
+
+    monkeypatch.setattr(place.tenants, "_scan_changed", counted)
+    stop = asyncio.Event()
+    task = asyncio.create_task(place.tenants.watch(stop))
+    await until(lambda: place.tenants._still is not None)  # the file has settled
+    looks.clear()
+    await until(lambda: len(looks) == 3)
+    assert min(later - earlier for earlier, later in pairwise(looks)) > 0.48
+    place.write("alpha", shop("Alpha 2"))
+    await until(lambda: place.name_of("alpha") == "Alpha 2")
     stop.set()
     await asyncio.wait_for(task, WITHIN)
 

@@ -204,7 +204,7 @@ class Files:
             with place.exclusive():
                 if place.mark().nothing:
                     return False
-                before = self._memory(place, tenant, user)
+                before = document.copy(self._memory(place, tenant, user))
                 return self._replaced(place, tenant, user, before, change(document.copy(before)))
 
     def rewrite_both(
@@ -216,7 +216,8 @@ class Files:
     ) -> None:
         places = [self._place(tenant, one) for one in (user, other)]
         with _faults("written", places[0]), file_locks.exclusive(places[0].folder, *(one.name for one in places)):
-            here, there = (self._memory(at, tenant, one) for at, one in zip(places, (user, other), strict=True))
+            known = [self._memory(at, tenant, one) for at, one in zip(places, (user, other), strict=True)]
+            here, there = map(document.copy, known)
             after = change(document.copy(here), document.copy(there))
             self._replaced(places[0], tenant, user, here, after[0])
             self._replaced(places[1], tenant, other, there, after[1])
@@ -270,7 +271,7 @@ class Files:
     # -- under the user's lock ---------------------------------------------------------------------------------------
 
     def _replaced(self, place: Place, tenant: str, user: str, before: LongTermMemory, after: LongTermMemory) -> bool:
-        """Whether there was anything to write."""
+        """Whether there was anything to write. `before` is none that is held: comparing makes all its events."""
         if after == before:
             return False
         self._fold(place, tenant, user, self._clock())

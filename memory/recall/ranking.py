@@ -108,21 +108,24 @@ class Ranking:
         if went is None:
             self._beside, self._end, self._few, self._line = Beside(len(self._ids)), None, [], array("i")
             given = list(many)
-            for name in self._number.keys() - {one.id for one in few} - {one.id for one in given}:
+            theirs = {one.id for one in given}
+            for name in self._number.keys() - {one.id for one in few} - theirs:
                 self._drop(name)
+            for number in [number for number, one in self._entries.items() if one.id in theirs]:
+                del self._entries[number]  # it was one of the few
             while given and given[-1].id in shown and given[-1].id not in self._number:
                 given.pop()
             self._take_few(few)
             self._take_many(many, given, 0)
             return True
-        if few != self._few:
-            self._take_few(few)
         for place, number in enumerate(self._line[:went], self._first):
             if number >= 0 and self._places[number] == place:
                 if self._end is not None and (number == self._end[1] or self._beside.before[number] >= 0):
                     self._end = None
                 self._drop(self._ids[number])
         self._line = self._line[went:]
+        if few != self._few:  # behind what went: of the many some may be among the few now
+            self._take_few(few)
         self._take_many(many, new, self._first + went)
         return True
 

@@ -291,6 +291,18 @@ class TestWords:
         held.update([], kept)
         assert {hit.id for hit in held.find("coffee", 1000)} == {one.id for one in kept}
 
+    def test_what_goes_between_the_many_and_the_few_stays_found(self) -> None:
+        known = [event(number) for number in range(30)]
+        few = [entry for one in known if (entry := search.of_event(one))]
+        held = Ranking()
+        for entries, many in ([], known), (few, []), ([], known), (few[:9], known[9:]), (few[20:], known[:20]):
+            held.update(entries, unread(many))
+            for question in QUESTIONS:
+                expected = Ranking(few).find(question, 30, now=NOW)
+                assert [told(hit) for hit in held.find(question, 30, now=NOW)] == [told(hit) for hit in expected]
+            best = held.find("latte ข้าว coffee", 30, around=True, now=NOW, most=3)
+            assert len([hit for hit in best if hit.id not in {one.id for one in entries}]) == min(3, len(many))
+
     def test_what_comes_while_it_is_shown_is_taken_in_together(self) -> None:
         kept = unread([said(n) for n in range(10)])
         held = Ranking()
@@ -310,6 +322,25 @@ class TestWords:
             best = [hit.id for hit in every if hit.kind == "event"][:5]
             expected = [hit for hit in every if hit.kind == "fact" or hit.id in best]
             assert held.find(question, 30, around=True, now=NOW, most=5) == expected
+
+    async def test_a_change_that_changes_nothing_takes_nothing_from_the_search(self, tmp_path: Path) -> None:
+        written(tmp_path, [event(number) for number in range(30)])
+        manager = managing(tmp_path)
+        store = manager.longterm
+
+        async def found() -> list[tuple[str, str, str, float]]:
+            return [told(hit) for hit in await manager.search(TENANT, USER, "latte coffee", limit=30)]
+
+        before = await found()
+        assert before
+        assert not await store.rewrite(TENANT, USER, lambda memory: memory)
+        assert await found() == before
+        await store.rewrite_both(TENANT, USER, "line:U2", lambda here, there: (here, there))
+        assert await found() == before
+        memory = await store.load(TENANT, USER)
+        assert memory is not None
+        assert events.told(memory) is not None  # nor has a turn to make them all from then on
+        await manager.close()
 
     async def test_the_next_process_looks_no_word_up_again(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -273,10 +273,12 @@ class Ranking:
         asked = asked_terms(question)
         enough = FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else WORD
         let = None if keep is anything else lambda number: keep(self._entry(number))
+        told = [self._number[one] for one in self._number.keys() & shown]
         if around:
             fit = self._lexical.scores(asked, echo=True, about=_ABOUT)
             speaker = self._speakers.named(asked)
-            found = self._in_talks({number: fit.scores[number] for number in best_of(fit.scores, looked_at)}, speaker)
+            best = best_of(fit.scores, looked_at + len(told))  # what is shown takes no place of these
+            found = self._in_talks({number: fit.scores[number] for number in best}, speaker)
             meant = self._meant(closeness, floor, speaker) if closeness else {}
         else:
             fit = self._lexical.scores(asked, least=enough, keep=let)
@@ -286,24 +288,24 @@ class Ranking:
         if let is not None:
             found = {number: score for number, score in found.items() if let(number)}
             meant = {number: value for number, value in meant.items() if let(number)}
-        for one in self._number.keys() & shown:
-            found.pop(self._number[one], None)
-            meant.pop(self._number[one], None)
+        for number in told:
+            found.pop(number, None)
+            meant.pop(number, None)
         if not around and any(fit.share(number) > _ALL for number in (*found, *meant)):
             # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
             found = {number: score for number, score in found.items() if number in fit.worded or number in meant}
         fused = self._fused(found, meant, trust, now, looked_at)
         ids, few = self._ids, self._entries
         left, waited_for = math.inf if most is None else most, len(few.keys() & fused.keys())
-        best, score, hits = math.inf, 1.0, list[Hit]()
+        least, score, hits = math.inf, 1.0, list[Hit]()
         for _, _, number in sorted([(-value, ids[number], number) for number, value in fused.items()])[: max(0, limit)]:
             if left <= 0 and not waited_for:
                 break
             share = self._told(fit, number) if around else fit.share(number)
             if meant:
                 share = max(share, meant.get(number, 0.0))
-            if share < best:
-                best, score = share, round(min(1.0, max(share, 0.01)), 3)
+            if share < least:
+                least, score = share, round(min(1.0, max(share, 0.01)), 3)
             if number in few:
                 waited_for -= 1
             elif (left := left - 1) < 0:

@@ -291,6 +291,18 @@ class TestWords:
         held.update([], kept)
         assert {hit.id for hit in held.find("coffee", 1000)} == {one.id for one in kept}
 
+    def test_what_is_shown_takes_no_place_of_what_is_looked_at(self) -> None:
+        """As where staff have talked with somebody for long: each line that is told fits better than what was said
+        before."""
+        days = [event(number, f"a latte {number}", NOW - timedelta(days=400 - number)) for number in range(9)]
+        talk = [event(number, "latte latte", NOW - timedelta(minutes=100 - number)) for number in range(9, 60)]
+        held = Ranking()
+        held.update([], unread([*days, *talk]))
+        shown = {one.event_id or "" for one in talk}
+        hits = held.find("latte", 60, around=True, now=NOW, most=5, shown=shown)
+        assert {hit.id for hit in hits} <= {one.event_id for one in days}
+        assert len(hits) == 5
+
     def test_what_goes_between_the_many_and_the_few_stays_found(self) -> None:
         known = [event(number) for number in range(30)]
         few = [entry for one in known if (entry := search.of_event(one))]

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from config.business_hours import block_of, mistake
+from config.documented import Documented
 from config.field_types import EventName, Name, OneOrMany, Words
 from config.mistakes import Loc, nearest
 from config.texts import Text
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 _DAY_MINUTES = 24 * 60
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+class _Model(Documented):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def _quiet(value: object) -> object:

@@ -10,9 +10,10 @@ from functools import lru_cache
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from config.business_hours import Block, Week, check_block, mistake, sorted_blocks
+from config.documented import Documented
 
 _BUDDHIST = 543  # years that the Thai calendar is ahead
 _SPAN = re.compile(r"\s*(?:\.\.|–|\bto\b|ถึง|\s-\s)\s*")
@@ -67,10 +68,10 @@ Days = Annotated[str, BeforeValidator(_text), AfterValidator(_check)]
 _List = BeforeValidator(lambda value: [value] if isinstance(value, str | date) else value)
 
 
-class Holidays(BaseModel):
+class Holidays(Documented):
     """Days that are not as every week's. What stands under `open` goes before the rest."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     public: Literal["TH"] | None = None
     """`TH`: closed on Thailand's public holidays, with those given in lieu."""

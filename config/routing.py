@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import ConfigDict, model_validator
 
 from config.business_hours import mistake
+from config.documented import Documented
 from config.field_types import OneOrMany, Words
 from config.mistakes import Loc, nearest
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 _DEFAULT = ("default", "general")
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+class _Model(Documented):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Rule(_Model):

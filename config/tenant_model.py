@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -23,6 +22,7 @@ from pydantic import (
 
 from config.broadcasts import Broadcasts
 from config.business_hours import check_block, check_days, check_hours, mistake, week_of
+from config.documented import Documented
 from config.field_types import (
     COMMANDS,
     Address,
@@ -54,8 +54,8 @@ TENANT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
 DEFAULT_AGENT, DEFAULT_AGENT_ALIAS = "default", "general"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True)
+class _Model(Documented):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class LineChannel(_Model):

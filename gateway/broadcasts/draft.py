@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
+from config.documented import Documented
 from config.texts import Text
 from processors.models import EventType
 
@@ -22,11 +23,11 @@ Moment = Annotated[datetime, AfterValidator(_utc)]
 Platform = Literal["line", "telegram", "web"]
 
 
-class Audience(BaseModel):
+class Audience(Documented):
     """Who is meant: every condition holds; what is left out lets everybody through. Times are UTC where they have no
     zone."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tags: tuple[_Part, ...] = Field(default=(), max_length=10)
     """All of this is remembered of them: `vip`, or `city=Chiang Mai`."""
@@ -54,10 +55,10 @@ class Audience(BaseModel):
         return self
 
 
-class Draft(BaseModel):
+class Draft(Documented):
     """A broadcast before it is sent."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     to: Audience = Audience()
     message: Text

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import product
 from re import _constants as kinds  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -216,5 +217,6 @@ def _rare(one: str) -> bool:
     return one == "฿" or (one != "" and not one.isalnum() and one not in " .," and not "ก" <= one <= "๎")
 
 
+@lru_cache(maxsize=1)  # one after the other is asked several things about
 def _parsed(pattern: str) -> Any:
     return parser.parse(pattern)

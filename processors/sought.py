@@ -74,10 +74,11 @@ class Patterns(Generic[T]):
         self._of: dict[int, tuple[int, Sought | None, int, T]] = {}  # with the bit of the strings, and all bits
         for pattern, lead in self.patterns:
             parts = alternatives(pattern)
-            strings = "|".join(filter(is_strings, parts))
-            if strings and len(needs(strings)) != 1:  # too many together
-                strings = ""
-            others = "|".join(part for part in parts if not (strings and is_strings(part)))
+            plain = list(filter(is_strings, parts))
+            if plain and len(needs("|".join(plain))) != 1:  # too many together
+                plain = []
+            strings = "|".join(plain)
+            others = "|".join(part for part in parts if part not in plain)
             surely = 1 << _known([strings]) if strings else 0
             sought = Sought(others) if others else None
             bits = surely | (sought.bits if sought else 0)
@@ -148,7 +149,8 @@ class _Seeker:
     """A bit for each pattern, and above those one for each kind of needles that a pattern needs beside others."""
 
     def __init__(self, patterns: Sequence[str], groups: Sequence[str]) -> None:
-        digits = [digits_of(pattern) for pattern in patterns]
+        looked_at = [(needs(pattern), digits_of(pattern)) for pattern in patterns]
+        digits = [needed for _, needed in looked_at]
         # By how many digits there are: those that need no more.
         self._within = [
             sum(1 << at for at, needed in enumerate(digits) if needed <= there)
@@ -159,8 +161,7 @@ class _Seeker:
         self._together: dict[int, list[tuple[int, int]]] = {}
         of_needle: dict[str, int] = {}
         kinds_of: dict[Needles, int] = {}
-        for at, pattern in enumerate(patterns):
-            needed = needs(pattern)
+        for at, (needed, _) in enumerate(looked_at):
             if not needed:
                 self._always |= 1 << at
             elif len(needed) == 1:

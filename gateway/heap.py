@@ -7,8 +7,6 @@ turn for a tenth of a second and more, several times a minute, and finds nothing
 
 from __future__ import annotations
 
-import asyncio
-import ctypes
 import gc
 import sys
 
@@ -21,6 +19,8 @@ def loading() -> None:
     """From now on nothing is collected, until `loaded`. Before the first thread."""
     gc.disable()
     if sys.platform == "linux":
+        import ctypes
+
         # glibc gives each thread an arena of its own, and each keeps what its fullest moment took. Python's threads
         # take turns anyway.
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # musl has none
@@ -37,5 +37,7 @@ def loaded() -> None:
 
 async def settle() -> None:
     """`loaded`, once what a process loads behind its start is there."""
+    import asyncio  # not with `--help`
+
     await asyncio.sleep(LOADED_AFTER)
     loaded()

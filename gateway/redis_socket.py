@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import stat
 import tempfile
 from enum import Enum
 from pathlib import Path
-
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 _SOCKET_PATH_MAX = 103  # bytes with the closing NUL: 104 on macOS, 108 on Linux
 
@@ -48,24 +45,25 @@ class Silent(Enum):
     READING = "it reads its append-only file"
 
 
-def ask(socket: Path) -> str | Silent:
-    """The `dir` of the server at this socket once it serves."""
-    client = redis.Redis(
-        unix_socket_path=str(socket),
-        socket_timeout=2,
-        retry=Retry(NoBackoff(), 0),
-        decode_responses=True,
-        encoding_errors="surrogateescape",  # as Python keeps a path that is not UTF-8
-    )
-    try:
-        client.ping()
-        return str(client.config_get("dir")["dir"])
-    except redis.BusyLoadingError:
-        return Silent.READING
-    except (redis.RedisError, OSError):
-        return Silent.AWAY
-    finally:
-        client.close()
+def ask(path: Path) -> str | Silent:
+    """The `dir` of the server at this socket once it serves. Asked without the client, whose loading would hold up
+    whoever starts."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(2)
+        try:
+            line.connect(str(path))
+            line.sendall(b"PING\r\nCONFIG GET dir\r\n")
+            said = line.makefile("rb")
+            pong = said.readline()
+            if pong.startswith(b"-LOADING"):
+                return Silent.READING
+            found = [said.readline() for _ in range(4)]  # *2, $3, dir, and how long its value is
+            if pong != b"+PONG\r\n" or found[2] != b"dir\r\n":
+                return Silent.AWAY
+            home = said.read(size := int(found[3][1:]))
+            return os.fsdecode(home) if len(home) == size else Silent.AWAY
+        except (OSError, ValueError):
+            return Silent.AWAY
 
 
 def _make_private(folder: Path) -> str | None:

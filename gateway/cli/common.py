@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -73,6 +72,8 @@ def in_loop(work: Coroutine[Any, Any, R]) -> R:
     try:
         import uvloop
     except ImportError:
+        import asyncio
+
         return asyncio.run(work)
     return uvloop.run(work)
 

@@ -26,14 +26,23 @@ class Answered(NamedTuple):
     data: Object | None
 
 
-class Client:
-    """Serves all channels of a process: each call brings its own token."""
+class _Over(RESTClientObject):
+    """The SDK's client over a session of ours. Its own reads all the certificates there are, as aiohttp has done."""
 
-    def __init__(self, host: str, connections: int) -> None:
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self.pool_manager = session
+        self.proxy = self.proxy_headers = None
+
+
+class Client:
+    """Serves all channels of a process: each call brings its own token. Over `session`, or else one of the SDK's with
+    so many `connections`, which looks for proxies and .netrc anew at each request."""
+
+    def __init__(self, host: str, connections: int, session: aiohttp.ClientSession | None = None) -> None:
         self._host = host
         configuration = Configuration(host=host)
         configuration.connection_pool_maxsize = connections
-        self.rest_client = RESTClientObject(configuration)
+        self.rest_client = _Over(session) if session else RESTClientObject(configuration)
 
     def headers(self, authorization: str) -> dict[str, str]:
         return {

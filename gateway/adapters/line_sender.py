@@ -66,15 +66,12 @@ class LineSender:
             if self._client is not None:
                 return
             self._sdk = await loaded(_load_sdk)
-            client = self._sdk.Client(self._host, _CONNECTIONS)
+            session = None
             if not _through_a_proxy(self._host):
-                # The SDK's session looks for proxies and .netrc anew at each request, at a third of a send's CPU.
-                await client.rest_client.pool_manager.close()
                 connector = aiohttp.TCPConnector(limit=_CONNECTIONS)
                 session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-                client.rest_client.pool_manager = session
                 self._posts = Posts(session, self._host)
-            self._client = client
+            self._client = self._sdk.Client(self._host, _CONNECTIONS, session)
 
     def plan(self, tenant: Tenant, target: Target, answer: Answer, now: float) -> Sequence[Call]:
         """Five bubbles by reply token, the rest by push. What only a push could deliver is left out where the channel

@@ -26,7 +26,7 @@ class Answered(NamedTuple):
     data: Object | None
 
 
-class _Over(RESTClientObject):
+class _Over(RESTClientObject):  # type: ignore[misc]
     """The SDK's client over a session of ours. Its own reads all the certificates there are, as aiohttp has done."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
 
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from gateway.dead_letters import DeadLetters, persons
 from gateway.inbox.base import Inbox
@@ -121,7 +122,11 @@ class Forgotten:
             return
         last = await asyncio.to_thread(self._list.last)
         if last is not None and last > max(self._rewritten, now - _SEEN_TO):
-            await self._redis.bgrewriteaof()
+            try:
+                await self._redis.bgrewriteaof()
+            except ResponseError as error:  # one is under way, and may have begun before: again next time
+                log.info("the append-only file isn't written anew now: %s", error)
+                return
             self._rewritten = now
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
+import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -45,12 +46,33 @@ FOR_PROGRAMS = (*_ALWAYS.items(), *_UNSHOWN)  # what an answer that no browser a
 _YEAR = b"max-age=31536000"
 
 
+class _Parser(httptools.HttpRequestParser):
+    """Reads a request that offers another protocol as well (`Upgrade: h2c`, as Java's clients do) as if it did not: of
+    such a one the original leaves the body out."""
+
+    def __init__(self, http: GuardedHttp) -> None:
+        super().__init__(http)
+        self._http = http
+
+    def feed_data(self, data: Any) -> None:
+        parser = self
+        while True:
+            try:
+                httptools.HttpRequestParser.feed_data(parser, data)
+                return
+            except httptools.HttpParserUpgrade as offer:
+                if not self._http.declines():
+                    raise
+                parser, data = self._http.read_anew(data[offer.args[0] :])
+
+
 class GuardedHttp(HttpToolsProtocol):
     """The server's own protocol reads heads of any length, for as long as they take. A head that comes in one piece
     costs no timer."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self.parser = _Parser(self)
         self._head = 0  # bytes of it so far
         self._reading = True  # a head, or waiting for the connection's first
         self._timer: asyncio.TimerHandle | None = None
@@ -74,11 +96,33 @@ class GuardedHttp(HttpToolsProtocol):
         if not self._reading:
             self._reading, self._head = True, 0
 
+    def declines(self) -> bool:
+        """Whether the request offers a protocol that we don't speak, and may go on in this one."""
+        return (
+            self.parser.should_upgrade()
+            and self.parser.get_method() != b"CONNECT"
+            and self._get_upgrade() != b"websocket"
+        )
+
+    def read_anew(self, rest: bytes) -> tuple[_Parser, bytes]:
+        """The parser for a request that offered something, and what it reads: the head without that, then `rest`."""
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b: %b\r\n" % line for line in self.headers if line[0] != b"upgrade"]
+        head = b"%b %b HTTP/%b\r\n%b\r\n" % (self.parser.get_method(), self.url, version, b"".join(lines))
+        self.parser = parser = _Parser(self)
+        return parser, head + rest
+
     def on_headers_complete(self) -> None:
+        if self.declines():
+            return
         self.ended()
         if sum([len(name) + len(value) for name, value in self.headers]) > LARGEST_HEAD:
             raise ValueError("the head is too large")  # however quickly it came; the server answers 400
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self.declines():
+            super().on_message_complete()
 
     def _watch(self) -> None:
         if self._timer is None:

@@ -98,8 +98,12 @@ class Callers:
             self._keys.opens(request)
 
     def caller(self, request: Request, tenant: str | None) -> Caller:
-        """Raises 401; 404 for another's tenant; 422 for the admin key that names none; 403 for a site that may not."""
-        tenant = tenant if tenant is not None else request.query_params.get("tenant")
+        """Raises 401; 404 for another's tenant; 422 for the admin key that names none, and for whoever names two; 403
+        for a site that may not."""
+        asked = {*request.query_params.getlist("tenant"), *([] if tenant is None else [tenant])}
+        if len(asked) > 1:
+            raise HTTPException(422, "tenant: the address and the body name different ones")
+        tenant = next(iter(asked), None)
         if (visitor := self._visitor(request)) is not None:
             found = self._tenant_of(visitor.tenant)
             channel = web_channel(found)

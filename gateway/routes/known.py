@@ -1,7 +1,9 @@
-"""Nothing may be asked that a route doesn't know: a filter that is passed over gives what was not asked for, and
-deletes what was not meant."""
+"""Nothing may be asked that a route doesn't know, nor twice what it takes once: a filter that is passed over gives what
+was not asked for, and deletes what was not meant."""
 
 from __future__ import annotations
+
+from typing import get_origin
 
 from fastapi import HTTPException, Request
 from fastapi.dependencies.models import Dependant
@@ -15,12 +17,18 @@ def check_known(request: Request) -> None:
     route = request.scope.get("route")
     if not isinstance(route, APIRoute) or not route.path.startswith("/api/"):
         return
-    asked = set(request.query_params) - _ALWAYS
-    known = taken(route.dependant) if asked else set()
-    for name in sorted(asked - known):
+    asked = [name for name, _ in request.query_params.multi_items()]
+    known = taken(route.dependant) if asked else {}
+    for name in sorted(set(asked) - set(known) - _ALWAYS):
         raise HTTPException(422, f"query: {name[:60]!r} is not known here; what is: {', '.join(sorted(known))}")
+    for name in sorted(set(asked)):
+        if asked.count(name) > 1 and not known.get(name):
+            raise HTTPException(422, f"query: {name} is given {asked.count(name)} times, and only one can be meant")
 
 
-def taken(by: Dependant) -> set[str]:
-    """The names in the query that a function takes, and those that it depends on."""
-    return {one.alias for one in by.query_params}.union(*map(taken, by.dependencies))
+def taken(by: Dependant) -> dict[str, bool]:
+    """The names in the query that a function takes, and those that it depends on; True: as often as one likes."""
+    names = {one.alias: get_origin(one.field_info.annotation) is list for one in by.query_params}
+    for other in by.dependencies:
+        names |= taken(other)
+    return names

@@ -147,6 +147,7 @@ class Writer:
             (size, body), [*((one, body) for one in sizes), ("Transfer-Encoding: chunked", chunked)]
         )
         more = ["Connection: close", "Connection: keep-alive", "Connection: Upgrade\r\nUpgrade: websocket", "X Bad: y"]
+        more += ["Connection: Upgrade\r\nUpgrade: h2c"]
         more += [
             "Expect: 100-continue",
             "X-Folded: a\r\n b",

@@ -152,6 +152,9 @@ async def test_a_conversation_belongs_to_its_key_and_user_alone(tmp_path: Path, 
         assert (await post(home, opened | {"tenant": "shop"}, ADMIN_KEY))[0] == 404
         assert (await post(home, opened | {"tenant": "other"}, ADMIN_KEY))[0] == 200  # a name of its own there
         assert (await post(home, opened | {"tenant": "other"}))[0] == 404
+        assert (await post(home, opened | {"tenant": "shop"}, ADMIN_KEY, "/chat?tenant=other"))[0] == 422  # which?
+        assert (await post(home, opened, ADMIN_KEY, "/chat?tenant=shop&tenant=other"))[0] == 422
+        assert (await post(home, opened | {"tenant": "shop"}, path="/chat?tenant=shop"))[0] == 200
         assert (await post(home, opened | {"message": "still mine"}))[0] == 200
 
 

@@ -570,3 +570,12 @@ async def test_a_misspelt_person_clears_nobody(api: Api, clock: Clock) -> None:
     status, problem = await api.ask("DELETE", f"{MEMORY}?confirm=true&user_id={ANN}")
     assert (status, problem["detail"][:32]) == (422, "query: 'user_id' is not known he")
     assert (await api.get(MEMORY))["total"] == before
+
+
+@pytest.mark.parametrize("twice", [f"user={ANN}&user=line:U2", "confirm=true", "tenant=shop", "tenant=other"])
+async def test_what_is_said_twice_clears_nobody(api: Api, clock: Clock, twice: str) -> None:
+    await known(api, clock)
+    before = (await api.get(MEMORY))["total"]
+    status, problem = await api.ask("DELETE", f"{MEMORY}?confirm=true&tenant=shop&{twice}", key=ADMIN_KEY)
+    assert (status, problem["detail"].partition(",")[0][-13:]) == (422, "given 2 times")
+    assert (await api.get(MEMORY))["total"] == before

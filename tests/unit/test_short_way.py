@@ -39,7 +39,10 @@ class App:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.idle = receive.__self__.on_response.__self__.timeout_keep_alive_task  # of the connection
         self.asked.append(scope["path"])
-        body = (await receive())["body"]
+        body, more = b"", True
+        while more:
+            event = await receive()
+            body, more = body + event["body"], event["more_body"]
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": body})
 
@@ -117,3 +120,21 @@ async def test_an_address_that_is_no_webhooks_is_the_servers_to_read(path: bytes
     writer.write(REQUEST.replace(b"/webhooks/line/x/y", path))
     assert (await reader.readexactly(len(HEAD) + 4)).endswith(b"hi")
     assert (len(app.asked), app.taken.empty()) == (1, True)
+
+
+OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000], ids=["bytewise", "in pieces", "whole"])
+async def test_a_body_is_read_although_its_sender_offers_another_protocol(piece: int, served: Any) -> None:
+    app, _, _, reader, writer = served
+    offering = REQUEST.replace(b"Content", OFFER + b"Content")
+    chunked = offering.replace(b"Content-Length: 2", b"Transfer-Encoding: chunked")[:-2] + b"2\r\nyo\r\n0\r\n\r\n"
+    asked = offering + chunked + REQUEST[:-2] + b"no" + offering
+    for at in range(0, len(asked), piece):
+        writer.write(asked[at : at + piece])
+        await writer.drain()
+        await asyncio.sleep(0)
+    for body in (b"hi", b"yo", b"no", b"hi"):
+        assert await reader.readexactly(len(HEAD) + 4) == HEAD + b"\r\n" + body
+    assert len(app.asked) == 4

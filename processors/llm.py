@@ -81,15 +81,27 @@ def usage_of(answer: Any) -> Usage | None:
     told = answer.get("usage") if isinstance(answer, dict) else None
     if not isinstance(told, dict):
         return None
+    prompt, completion = int(_number(told, "prompt_tokens", "input_tokens")), int(_number(told, "output_tokens"))
+    seconds = _number(told, "seconds", "input_seconds")
+    return Usage(prompt or round(seconds * 10), completion, cost=_cost(told), seconds=seconds)
 
-    def number(*names: str) -> float:
-        found: list[Any] = [told.get(name) for name in names]
-        return next((float(one) for one in found if type(one) in (int, float) and 0 <= one < 1e12), 0.0)
 
-    cost = number("cost") if type(told.get("cost")) in (int, float) else None
-    prompt, completion = int(number("prompt_tokens", "input_tokens")), int(number("output_tokens"))
-    seconds = number("seconds", "input_seconds")
-    return Usage(prompt or round(seconds * 10), completion, cost=cost, seconds=seconds)
+def chat_usage(told: Any) -> Usage:
+    """The `usage` of a chat answer: nothing of what is no number, as an answer is worth more than its count."""
+    told = told if isinstance(told, dict) else {}
+    details = told.get("prompt_tokens_details")
+    cached = int(_number(details, "cached_tokens")) if isinstance(details, dict) else 0
+    prompt, completion = int(_number(told, "prompt_tokens")), int(_number(told, "completion_tokens"))
+    return Usage(prompt, completion, cached, _cost(told))
+
+
+def _number(told: dict[str, Any], *names: str) -> float:
+    found: list[Any] = [told.get(name) for name in names]
+    return next((one for one in found if type(one) in (int, float) and 0 <= one < 1e12), 0.0)
+
+
+def _cost(told: dict[str, Any]) -> float | None:
+    return float(_number(told, "cost")) if type(told.get("cost")) in (int, float) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from processors.llm import (
     LLMUnavailable,
     ToolCall,
     Usage,
+    chat_usage,
 )
 from processors.openrouter_errors import FormatRefused, from_body, from_finish
 from processors.streamed import Streamed, text_of
@@ -203,16 +204,7 @@ class OpenRouter:
         yield self._completion(access, answer)
 
     def _used(self, access: Access, answer: Mapping[str, Any]) -> Usage:
-        told = answer.get("usage")
-        told = told if isinstance(told, dict) else {}
-        details = told.get("prompt_tokens_details")
-        cost = told.get("cost")
-        usage = Usage(
-            int(told.get("prompt_tokens") or 0),
-            int(told.get("completion_tokens") or 0),
-            int(details.get("cached_tokens") or 0) if isinstance(details, dict) else 0,
-            float(cost) if isinstance(cost, (int, float)) else None,
-        )
+        usage = chat_usage(answer.get("usage"))
         model = str(answer.get("model") or access.model)
         if self._on_usage is not None:
             self._on_usage(access, model, usage)

@@ -47,7 +47,7 @@ class Streamed:
     def __init__(self) -> None:
         self._rest = b""
         self._texts: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls: dict[int, list[dict[str, str]]] = {}  # by their index: some endpoints say 0 of every call
         self._of_all: dict[str, Any] = {}  # model, provider, usage: the same in each chunk, or in the last alone
         self._reason: str | None = None
 
@@ -75,7 +75,8 @@ class Streamed:
         if self._calls:
             message["tool_calls"] = [
                 {"id": call["id"] or None, "function": {"name": call["name"], "arguments": call["arguments"]}}
-                for _, call in sorted(self._calls.items())
+                for _, calls in sorted(self._calls.items())
+                for call in calls
             ]
         return {**self._of_all, "choices": [{"message": message, "finish_reason": self._reason}]}
 
@@ -129,17 +130,19 @@ class Streamed:
         return text
 
     def _more_of_calls(self, deltas: Any) -> None:
-        """A call's name comes once, its arguments in pieces; `index` says which call they belong to."""
+        """A call's name comes once, its arguments in pieces; `index` says which call they belong to, and another id
+        that it is another one."""
         for at, delta in enumerate(deltas if isinstance(deltas, list) else ()):
             if not isinstance(delta, Mapping):
                 continue
             index = delta.get("index")
-            call = self._calls.setdefault(
-                index if isinstance(index, int) else at, {"id": "", "name": "", "arguments": ""}
-            )
-            wanted = delta.get("function")
+            calls = self._calls.setdefault(index if isinstance(index, int) else at, [])
+            name = str(delta.get("id") or "")
+            if not calls or (name and calls[-1]["id"] not in ("", name)):
+                calls.append({"id": "", "name": "", "arguments": ""})
+            call, wanted = calls[-1], delta.get("function")
             wanted = wanted if isinstance(wanted, Mapping) else {}
-            call["id"] = call["id"] or str(delta.get("id") or "")
+            call["id"] = call["id"] or name
             call["name"] = call["name"] or str(wanted.get("name") or "")
             arguments = wanted.get("arguments")
             if arguments:

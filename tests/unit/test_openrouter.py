@@ -372,6 +372,36 @@ def test_a_stream_may_be_cut_anywhere_on_its_way(size: int) -> None:
     }
 
 
+def test_each_call_of_a_stream_is_its_own_whatever_its_index() -> None:
+    """Some endpoints send every call at once, whole, under the index 0."""
+    streamed = Streamed()
+    for at, size in ((0, "S"), (0, "M"), (1, "L")):
+        call = {"index": at, "id": f"call_{size}", "function": {"name": "stock", "arguments": "{"}}
+        rest = {"index": at, "id": f"call_{size}" if size == "M" else None, "function": {"arguments": f'"{size}":1}}'}}
+        for one in (call, rest):
+            chunk = {"choices": [{"delta": {"tool_calls": [one]}}]}
+            assert streamed.take(f"data: {json.dumps(chunk)}\n\n".encode()) == ""
+    assert streamed.whole()["choices"][0]["message"]["tool_calls"] == [
+        {"id": f"call_{size}", "function": {"name": "stock", "arguments": f'{{"{size}":1}}'}} for size in "SML"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": [7], "completion_tokens": 2}, Usage(0, 2)),
+        ({"prompt_tokens": "seven", "completion_tokens": {}, "cost": True}, Usage()),
+        ({"prompt_tokens": -7, "cost": -1.5, "prompt_tokens_details": {"cached_tokens": []}}, Usage(cost=0.0)),
+        ({"prompt_tokens": 1e300, "cost": 0.25, "prompt_tokens_details": [1]}, Usage(cost=0.25)),
+        ([7], Usage()),
+    ],
+)
+def test_an_odd_count_costs_nobody_the_answer(usage: Any, counted: Usage) -> None:
+    answer = {"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}], "usage": usage}
+    completion = OpenRouter()._completion(Access(KEY), answer)
+    assert (completion.text, completion.usage) == ("hi", counted)
+
+
 # -- structured answers
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from msgspec import structs
 
 from gateway.errors import ChannelBroken, InboxUnavailable, SendFault, SendRetry, UnknownTenant
-from gateway.inbox.base import Claim, Inbox
+from gateway.inbox.base import Claim, Inbox, event_of
 from gateway.outbox import ClaimLost
 from gateway.pressure import Pressure
 from gateway.room import Room
@@ -27,6 +27,7 @@ LEASE = 10.0  # seconds
 POLL = 2.0  # seconds between looks for leases that ended: with the lease itself the longest wait after a worker's death
 PAUSES = (2.0, 8.0, 30.0, 120.0, 600.0)  # seconds before the second, third … try
 
+LAST_WORDS = 1.0  # seconds that a turn has for what it does once its conversation is no longer its own
 HAND_BACK = 3.0  # seconds of the grace that are for handing back what is still in hand
 BROKEN_PAUSE = 60.0  # seconds between tries at a channel whose token is refused
 
@@ -93,9 +94,11 @@ class Worker:
             if pressure.high():
                 claim = structs.replace(claim, hurried=True)
             name = claim.conversation
-            if (earlier := self._newest.get(name)) is not None:  # its lease ended while this process was not running
-                log.warning("claim lost", extra={"conversation": name})
-                earlier.cancel()
+            if (earlier := self._newest.get(name)) is not None:
+                if event_of(self._active[earlier].messages[0]) == event_of(claim.messages[0]):
+                    _stop(earlier)  # its lease ended while this process was not running
+                else:
+                    _stop_soon(earlier)
             task = self._newest[name] = asyncio.create_task(self._one(claim), name=name)
             self._active[task] = claim
             self._room.held += 1
@@ -172,9 +175,7 @@ class Worker:
                 log.error("a heartbeat failed: %s\n%s", type(error).__name__, place)
                 lost = set()
             for name in lost:
-                if not (task := held[name][0]).done():
-                    log.warning("claim lost", extra={"conversation": name})
-                    task.cancel()
+                _stop_soon(held[name][0])
             await asyncio.sleep(max(0.05, self._beat_every - (now() - started)))
 
     async def _keep_pace(self) -> None:
@@ -202,3 +203,15 @@ class Worker:
     async def _hand_back(self, task: asyncio.Task[None], claim: Claim) -> None:
         await asyncio.wait({task})
         await self._give_back(claim, 0.0, counted=False)
+
+
+def _stop_soon(turn: asyncio.Task[None]) -> None:
+    """Of a turn that has let go of its conversation: the queue's answer to that may come later than the news that it is
+    another's, and what a turn does behind its end is done all the same."""
+    asyncio.get_running_loop().call_later(LAST_WORDS, _stop, turn)
+
+
+def _stop(turn: asyncio.Task[None]) -> None:
+    if not turn.done():
+        log.warning("claim lost", extra={"conversation": turn.get_name()})
+        turn.cancel()

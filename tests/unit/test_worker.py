@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from gateway.errors import SendRetry
 from gateway.inbox.base import Claim, Policy
@@ -86,6 +87,35 @@ def test_a_claim_taken_anew_by_the_same_worker_is_not_given_up_with_the_lost_one
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(work())
     assert tries == [2]
+
+
+@pytest.mark.parametrize("hears_first", ["claim", "beat"])
+def test_a_turn_whose_conversation_goes_on_at_once_comes_to_its_own_end(
+    hears_first: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The queue's answer that a turn is over arrives after the next claim of the same conversation, or a heartbeat."""
+    loop, ended, stop = OwnTime(), list[str](), asyncio.Event()
+    inbox = InProcessInbox(clock=loop.time)
+
+    async def handle(claim: Claim) -> None:
+        if len(ended) == 0 and hears_first == "beat":
+            await asyncio.sleep(10 / 3 - 0.01)  # the next heartbeat comes right behind its end
+        await inbox.finish(claim, None)
+        await asyncio.sleep(0.1)  # for the answer
+        ended.append(claim.messages[0].event_id)
+        if len(ended) == 3:
+            stop.set()
+
+    async def work() -> None:
+        batches = [structs.replace(message(1), event_id=str(number), platform="web") for number in range(3)]
+        await inbox.put([(one, Policy()) for one in batches])
+        async with asyncio.timeout(3600):
+            await Worker(inbox, handle).run(stop)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(work())
+    assert ended == ["0", "1", "2"]
+    assert [record.message for record in caplog.records if "claim lost" in record.message] == []
 
 
 def test_what_goes_wrong_beside_a_heartbeat_does_not_end_the_next_ones(caplog: pytest.LogCaptureFixture) -> None:

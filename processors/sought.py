@@ -7,6 +7,7 @@ What a pattern needs is read off the pattern itself (`processors/needles.py`).
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -21,6 +22,8 @@ _DIGIT = re.compile(r"\d")
 _LONG = 200  # characters of a pattern from which leaving out alternatives is worth compiling what is left
 _KEPT = 50  # of one pattern, ways of leaving out alternatives that are kept compiled
 _NEVER = "(?!)"
+# Messages: what one means is asked before the answer and behind it, and hundreds may wait for a slow model in between.
+_IN_HAND = 512
 
 
 class Sought:
@@ -126,23 +129,23 @@ def _begin_anew() -> None:
 @lru_cache(maxsize=256)
 def may_match(text: str) -> int:
     """The bits of all patterns that may match the text: one that is not among them does not."""
-    seeker, found = _found(text)
-    return seeker.look(text, found)
+    return _found(text)[0]
 
 
-def groups_in(text: str) -> list[int]:
+def groups_in(text: str) -> Sequence[int]:
     """The numbers of those strings of `beside` that are in the text between two spaces, each once."""
-    last = len(_groups)
-    return [at for at in _found(text)[1] if at < last]
+    return _found(text)[1]
 
 
-@lru_cache(maxsize=64)  # of the messages in hand: what they mean is asked before the answer and behind it
-def _found(text: str) -> tuple[_Seeker, set[int]]:
-    """With whose numbers they are: another thread may load a module with patterns at any time."""
+@lru_cache(maxsize=_IN_HAND)
+def _found(text: str) -> tuple[int, array[int]]:
+    """What `may_match` and `groups_in` tell, packed. Another thread may load a module with patterns at any time."""
     global _seeker
     if (seeker := _seeker) is None:
         seeker = _seeker = _Seeker(_all, _groups)
-    return seeker, {at for at, _, _ in seeker.finder.find_matches_as_indexes(f" {text} ", overlapping=True)}
+    found = {at for at, _, _ in seeker.finder.find_matches_as_indexes(f" {text} ", overlapping=True)}
+    last = seeker.last
+    return seeker.look(text, found), array("I", [at for at in found if at < last])
 
 
 class _Seeker:
@@ -176,6 +179,7 @@ class _Seeker:
                 of_needle[needle] = of_needle.get(needle, 0) | 1 << (len(patterns) + number)
         self._with_digits = of_needle.pop(DIGIT, 0)
         words = list(dict.fromkeys([*groups, *sorted(of_needle)]))
+        self.last = len(groups)  # the number behind theirs
         self._bits = [of_needle.get(word, 0) for word in words]
         self._needles = frozenset(at for at, bits in enumerate(self._bits) if bits)
         self.finder = AhoCorasick(words)

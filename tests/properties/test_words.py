@@ -115,6 +115,17 @@ def test_patterns_may_be_added_while_a_text_is_looked_through(monkeypatch: pytes
     assert known.may("a quagga that nobody has seen yet")
 
 
+def test_a_message_is_looked_through_once_while_hundreds_wait_for_a_slow_model() -> None:
+    texts = [normalise.normalise(f"{said} #{at}") for at, said in zip(range(400), SAID * 2, strict=False)]
+    for text in texts:
+        seeking.may_match(text)
+    passes = seeking._found.cache_info().misses
+    groups = seeking._groups
+    for text in texts:
+        assert {groups[at] for at in seeking.groups_in(text)} == {one for one in groups if one in f" {text} "}
+    assert seeking._found.cache_info().misses == passes
+
+
 @relaxed
 @given(
     text=st.lists(

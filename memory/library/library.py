@@ -14,6 +14,7 @@ from pathlib import Path
 
 from config.vault import PLAIN, Vault
 from memory import keys
+from memory.errors import LongTermUnavailable
 from memory.file_locks import exclusive
 from memory.library.passage_file import PassageFile, Shelved, Stamp, stamps
 from memory.library.sureness import told_of
@@ -223,7 +224,10 @@ class Library:
         self._shelves[tenant] = shelf
         changed = shelf.entries != before.entries
         if changed and held is not None:
-            await self._finder.tidy(tenant, OWNER, shelf.entries)
+            try:
+                await self._finder.tidy(tenant, OWNER, shelf.entries)
+            except LongTermUnavailable as error:
+                log.warning("%s", error)
         return changed
 
     def _read(self, tenant: str, held: _Shelf, *, first: bool) -> _Shelf:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Coroutine, Sequence, Set
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence, Set
 from datetime import datetime
 from operator import is_
 from pathlib import Path
@@ -200,11 +200,17 @@ class Finder:
 
     def _keep_words(self, words: WordFiles, tenant: str, user: str, kept: Kept) -> None:
         words.save(tenant, user, kept)
+        self._unless_forgotten(tenant, user, lambda: words.drop(tenant, [user]))
+
+    def _unless_forgotten(self, tenant: str, owner: str, drop: Callable[[], object]) -> None:
+        """What was just kept of somebody goes again if they were forgotten meanwhile."""
+        if not owner:  # the tenant's
+            return
         try:
-            if self._forgotten(tenant, user) is not None:  # the mark came before anything was removed
-                words.drop(tenant, [user])
+            if self._forgotten(tenant, owner) is not None:  # the mark came before anything was removed
+                drop()
         except (LongTermUnavailable, OSError) as error:
-            log.warning("words of somebody forgotten may be kept for a day: %s", error, extra={"tenant": tenant})
+            log.warning("what somebody forgotten is found by may be kept: %s", error, extra={"tenant": tenant})
 
     async def _of_words(self, work: Callable[[WordFiles], None]) -> None:
         if self._words is None:
@@ -261,8 +267,14 @@ class Finder:
         if self._file is not None:
             for owner in {one.owner for one in entries if one.owner is not None}:
                 theirs = {one.id: made[one.id] for one in entries if one.owner == owner}
-                await asyncio.to_thread(self._file.put, tenant, owner, embeddings.name, theirs)
+                await asyncio.to_thread(self._keep_vectors, self._file, tenant, owner, embeddings.name, theirs)
         return made
+
+    def _keep_vectors(
+        self, file: VectorFile, tenant: str, owner: str, model: str, vectors: Mapping[str, Stored]
+    ) -> None:
+        file.put(tenant, owner, model, vectors)
+        self._unless_forgotten(tenant, owner, lambda: file.drop(tenant, [owner]))
 
     async def _rest(self, tenant: str, owned: _Owned, entries: Sequence[Entry], embeddings: Embeddings) -> None:
         """The newest first."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from config.vault import PLAIN, Locked, Safe, Vault
 from memory import sqlite_files
+from memory.errors import LongTermUnavailable
 from memory.recall.meaning import cosines
 
 T = TypeVar("T")
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 ENDING = "vectors.sqlite"
 _PART = 4096  # vectors that are read at a time
+_PATIENCE = 5.0  # seconds for whoever writes
 _SCHEMA = """CREATE TABLE IF NOT EXISTS vectors (
     owner TEXT NOT NULL, id TEXT NOT NULL, model TEXT NOT NULL, digest BLOB NOT NULL, vector BLOB NOT NULL,
     PRIMARY KEY (owner, id)) WITHOUT ROWID"""
@@ -105,9 +107,12 @@ class VectorFile:
         return self._step(tenant, look, {}, make=False)
 
     def remove(self, tenant: str) -> None:
-        """The file: it is made anew."""
-        for path in sqlite_files.every(self._base, tenant, ENDING):
-            sqlite_files.remove(path)
+        """The file: it is made anew. Raises LongTermUnavailable."""
+        try:
+            for path in sqlite_files.every(self._base, tenant, ENDING):
+                sqlite_files.remove(path)
+        except OSError as error:
+            raise LongTermUnavailable(f"vectors of tenant {tenant} can't be removed: {error.strerror}") from error
 
     def renew(self, tenant: str) -> None:
         """Takes over what was written under another key, or none, and removes it; what no key at hand opens stays.
@@ -133,7 +138,8 @@ class VectorFile:
         self, tenant: str, work: Callable[[sqlite3.Connection], T], otherwise: T, *, make: bool = True,
         clean: bool = False,
     ) -> T:  # fmt: skip
-        """One transaction. `clean`: what was removed is not left in the log beside the file either."""
+        """One transaction. `clean`: what was removed is not left in the log beside the file either; raises
+        LongTermUnavailable where it can't be removed."""
         try:
             safe = self._vault.of(tenant)
             path = sqlite_files.path_of(self._base, tenant, ENDING, safe)
@@ -153,8 +159,11 @@ class VectorFile:
             return done
         except sqlite_files.errors(OSError) as error:
             log.warning("vectors of tenant %s can't be used: %s", tenant, error)
-            if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            broken = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+            if broken or (clean and isinstance(error, Locked)):
                 self.remove(tenant)
+            elif clean:
+                raise LongTermUnavailable(f"vectors of tenant {tenant} can't be removed: {error}") from error
             return otherwise
 
 
@@ -162,7 +171,7 @@ class VectorFile:
 def _opened(path: Path, safe: Safe) -> Iterator[sqlite3.Connection]:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
-    with closing(sqlite_files.connect(path, safe, timeout=5.0)) as db:
+    with closing(sqlite_files.connect(path, safe, timeout=_PATIENCE)) as db:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=OFF")  # a power cut costs making them anew, no more
         db.execute("PRAGMA secure_delete=ON")

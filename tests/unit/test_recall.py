@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,9 @@ from typing import Any
 import pytest
 
 from memory import MemoryConfig, MemoryManager
+from memory.errors import LongTermUnavailable
 from memory.keys import index_file
-from memory.recall import lexical
+from memory.recall import lexical, vector_file
 from memory.recall.entry import Entry, Hit
 from memory.recall.finder import Finder
 from memory.recall.ranking import Ranking
@@ -291,6 +294,44 @@ class TestForgetting:
         assert (await manager.forget("shop", "line:U1"))["vectors"] == 1
         assert await manager.finder.owners("shop") == ["line:U2"]
         assert await manager.search("shop", "line:U1", "tea") == []
+        await manager.close()
+
+    async def test_whoever_was_at_work_on_them_leaves_no_vector_behind(self, tmp_path: Path) -> None:
+        """Those of somebody of whom much is known are made behind the search, which takes seconds."""
+        letters, going = Everything({}), asyncio.Event()
+        manager = MemoryManager(MemoryConfig(lm_base_path=tmp_path / "longterm"), embeddings=letters)
+        for number in range(20):
+            await manager.remember("shop", "line:U1", text=f"likes tea {number}", key=f"tea {number}")
+        encode = letters.encode
+
+        async def slow(texts: Sequence[str], *, question: bool = False) -> Any:
+            if not question and len(texts) < 16:
+                await going.wait()
+            return await encode(texts, question=question)
+
+        letters.encode = slow  # type: ignore[method-assign]
+        await manager.search("shop", "line:U1", "tea")
+        assert await manager.finder.owners("shop") == ["line:U1"]
+        await manager.forget("shop", "line:U1")
+        going.set()
+        await asyncio.gather(*manager.finder._later)
+        assert len(letters.asked) == 1 + 20
+        assert await manager.finder.owners("shop") == []
+        await manager.close()
+
+    async def test_who_is_to_be_forgotten_while_the_vectors_are_in_use_is_to_be_asked_for_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(vector_file, "_PATIENCE", 0.01)
+        manager = MemoryManager(MemoryConfig(lm_base_path=tmp_path / "longterm"), embeddings=Everything({}))
+        await manager.remember("shop", "line:U1", text="likes tea")
+        await manager.search("shop", "line:U1", "tea")
+        with closing(sqlite3.connect(index_file(tmp_path / "index", "shop", "vectors.sqlite"))) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(LongTermUnavailable):
+                await manager.forget("shop", "line:U1")
+        assert (await manager.forget("shop", "line:U1"))["vectors"] == 1
+        assert await manager.finder.owners("shop") == []
         await manager.close()
 
     async def test_reindex_makes_what_is_missing_and_drops_what_nobody_has(self, tmp_path: Path) -> None:

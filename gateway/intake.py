@@ -55,7 +55,12 @@ class Intake:
 
     def wanted(self, tenant: Tenant, received: Received) -> Wanted:
         """What of it goes into the inbox."""
-        return [(message, policy_for(tenant, message)) for message in received.messages if self.hears(tenant, message)]
+        blocked = self._blocked.of(tenant.id) if self._blocked and received.messages else ()
+        return [
+            (message, policy_for(tenant, message))
+            for message in received.messages
+            if concerns_us(tenant, message, blocked)
+        ]
 
     def passed_over(self, tenant: Tenant, channel: str, received: Received, wanted: Wanted) -> None:
         """Counts the rest."""
@@ -101,7 +106,7 @@ def concerns_us(tenant: Tenant, message: InboundMessage, blocked: Collection[str
         and not _amends(message)
     ):
         return False
-    if tenant.is_staff_chat(message.channel, message.chat_id):
+    if tenant.staff and tenant.is_staff_chat(message.channel, message.chat_id):
         return "quoted_message_id" in message.extra  # staff talk among themselves; a reply may be for a customer
     if not message.group:
         return True

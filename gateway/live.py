@@ -58,8 +58,10 @@ class Live:
         """A person's message is in the inbox. What only the turn can tell is told with its end: what a command did, a
         correction."""
         by_the_turn = message.kind in _TOLD_BY_THE_TURN or message.text.startswith("/")
-        if not by_the_turn and not tenant.is_staff_chat(message.channel, message.chat_id):
-            self._tell_later(tenant.id, partial(_arrival, message))
+        if not by_the_turn and not (tenant.staff and tenant.is_staff_chat(message.channel, message.chat_id)):
+            self._waiting.append((tenant.id, partial(_arrival, message)))
+            if not self._awake:
+                self._wake()
 
     async def after(self, exchange: Exchange) -> None:
         changed = exchange.state and (exchange.state == "human") != (exchange.session.state == "human")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
@@ -77,8 +78,9 @@ class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
         may have been answered already is answered as it was then, without what came since."""
         if self.alone:
             return f"!{self.event_id}"
-        place = f"{self.channel}|{self.chat_id}|{self.thread_id or ''}{'|begun' if self.extra.get(BEGUN) else ''}"
-        return f"{place}|{self.sender_id or ''}" if self.group else place
+        begun = "|begun" if self.extra and self.extra.get(BEGUN) else ""
+        place = f"{self.channel}|{self.chat_id}|{self.thread_id or ''}{begun}"
+        return f"{place}|{self.sender_id or ''}" if ":group:" in self.user_id else place
 
 
 _TOGETHER = frozenset((Kind.TEXT, Kind.IMAGE, Kind.VIDEO, Kind.AUDIO, Kind.FILE, Kind.EDITED, Kind.UNSEND))
@@ -86,12 +88,10 @@ _TOGETHER = frozenset((Kind.TEXT, Kind.IMAGE, Kind.VIDEO, Kind.AUDIO, Kind.FILE,
 BEGUN = "begun"  # in a message's `extra`: the outbox of an answer under way when the process that made it ended
 MAX_TEXT = 20_000  # characters kept of one message; the rest is cut, and the message says so in `extra["cut"]`
 
-_encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(InboundMessage)
 
 
-def encode(message: InboundMessage) -> bytes:
-    return _encoder.encode(message)
+encode: Callable[[InboundMessage], bytes] = msgspec.json.Encoder().encode
 
 
 def decode(raw: bytes) -> InboundMessage:

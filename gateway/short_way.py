@@ -71,11 +71,16 @@ class WebhookHttp(GuardedHttp):
         super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
-        if self._at_once is None or not self._taken(data):
+        if not self._taken(data):
             super().data_received(data)
 
     def _taken(self, data: bytes) -> bool:
-        if self._parsing or self.flow.write_paused or not (self.cycle is None or self.cycle.response_complete):
+        if (
+            self._at_once is None
+            or self._parsing
+            or self.flow.write_paused
+            or not (self.cycle is None or self.cycle.response_complete)
+        ):
             return False
         found = _plainly_a_webhook(data)
         if found is None or found.end() > LARGEST_HEAD:
@@ -92,7 +97,12 @@ class WebhookHttp(GuardedHttp):
             return False
         before, request = self.cycle, _Request(self, connection == b"keep-alive")
         self.cycle = request  # type: ignore[assignment]
-        if not self._offered(found[1], headers, body, request):
+        try:
+            taken = self._at_once(found[1], headers, body, request.answer)
+        except Exception:  # noqa: BLE001 - what went wrong goes wrong on the other way too, where it is told
+            request.disconnected = True  # whoever has its answer by now tells nobody
+            taken = request.response_complete
+        if not taken:
             self.cycle = before
             return False
         if self._reading:
@@ -114,11 +124,3 @@ class WebhookHttp(GuardedHttp):
             self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
         elif self.cycle is None or self.cycle.response_complete:  # else its end begins a new one
             super().timeout_keep_alive_handler()
-
-    def _offered(self, url: bytes, headers: Headers, body: bytes, request: _Request) -> bool:
-        assert self._at_once is not None
-        try:
-            return self._at_once(url, headers, body, request.answer)
-        except Exception:  # noqa: BLE001 - what went wrong goes wrong on the other way too, where it is told
-            request.disconnected = True  # whoever has its answer by now tells nobody
-            return request.response_complete

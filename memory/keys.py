@@ -38,9 +38,9 @@ class ConversationRef(NamedTuple):
     conversation: str = MAIN
 
 
-@lru_cache(8192)
-def escape(part: str) -> str:
-    """One part of a key or one file name. Raises InvalidId for an empty part."""
+def escape_once(part: str) -> str:
+    """One part of a key or one file name. Raises InvalidId for an empty part. `escape` holds what it gives: what is
+    asked for once would take the places of what is asked for again."""
     if _PLAIN.match(part):
         return part
     if not part:
@@ -53,6 +53,9 @@ def escape(part: str) -> str:
     if len(name) > _MAX:
         name = f"{name[:_KEPT]}~{hashlib.sha256(name.encode()).hexdigest()}"
     return name
+
+
+escape = lru_cache(8192)(escape_once)
 
 
 def unescape(name: str) -> str | None:
@@ -85,10 +88,15 @@ def agent_name(agent: str) -> str:
 # -- Redis -----------------------------------------------------------------------------------------------------------
 
 
+def main_session(tenant: str, user: str) -> str:
+    """`session` of a person's main conversation with the default agent."""
+    return f"sm:{check_tenant(tenant)}:{escape(user)}"
+
+
 @lru_cache(4096)
 def session(ref: ConversationRef) -> str:
     """The session's key, which is also the conversation's name in the inbox."""
-    base = f"sm:{check_tenant(ref.tenant)}:{escape(ref.user)}"
+    base = main_session(ref.tenant, ref.user)
     if agent_name(ref.agent) == DEFAULT_AGENT and ref.conversation == MAIN:
         return base
     return f"{base}/{escape(agent_name(ref.agent))}/{escape(ref.conversation)}"

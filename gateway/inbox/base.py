@@ -19,7 +19,7 @@ from msgspec import structs
 from gateway.messages import InboundMessage
 from gateway.pacing import Limit
 from memory import keys
-from memory.keys import ConversationRef
+from memory.keys import DEFAULT_AGENT, MAIN, ConversationRef
 
 SEEN_FOR = 72 * 3600  # seconds in which a repeated delivery is recognised
 ALIAS_FOR = 90 * 86_400  # seconds since its last use that it is known where a merged id's messages go
@@ -162,9 +162,11 @@ def conversation_of(message: InboundMessage) -> ConversationRef:
 
 def name_of(message: InboundMessage) -> str:
     """The conversation's name in the inbox."""
+    if message.agent == DEFAULT_AGENT and message.conversation_id == MAIN:
+        return keys.main_session(message.tenant, message.user_id)
     return keys.session(conversation_of(message))
 
 
 def event_of(message: InboundMessage) -> str:
     """What identifies a delivery within its conversation."""
-    return f"{keys.escape(message.channel)}:{keys.escape(message.event_id)}"
+    return f"{keys.escape(message.channel)}:{keys.escape_once(message.event_id)}"

@@ -40,8 +40,11 @@ SLOWEST_BODY = 10.0  # seconds
 _DESTINATION = re.compile(rb'"destination"\s*:\s*"(U[0-9a-f]{32})"')
 NOWHERE = "Nothing can be kept just now"
 RETRY_AFTER = 5  # seconds we ask a platform to wait when nothing can be kept
-_SIGNED = {name.encode(): name for name in (line.SIGNATURE_HEADER, telegram.SECRET_HEADER)}
-_READ = {b"content-length": "content-length", **_SIGNED}
+_SIGNED = {
+    platform: (name.encode(), name)
+    for platform, name in (("line", line.SIGNATURE_HEADER), ("telegram", telegram.SECRET_HEADER))
+}
+_READ = {b"content-length": "content-length", **dict(_SIGNED.values())}
 _TAKEN = [(b"content-type", b"application/json"), (b"content-length", b"2")]  # no browser sees it: it was signed
 _TAKEN_HEAD = b"HTTP/1.1 200 OK\r\n" + b"".join(b"%b: %b\r\n" % header for header in _TAKEN)
 
@@ -113,7 +116,8 @@ class Webhooks:
         receiver = self._receivers.get(platform)
         if receiver is None:
             return False
-        given = {name: headers[raw].decode("latin-1") for raw, name in _SIGNED.items() if raw in headers}
+        raw, name = _SIGNED[platform]
+        given = {name: headers[raw].decode("latin-1")} if raw in headers else {}
         try:
             received = receiver.receive(tenant, channel, body, given, self._clock())
         except ReceiveFault:
@@ -126,7 +130,8 @@ class Webhooks:
         if wanted and not self._put_soon(wanted, partial(self._put, tenant, channel, wanted, answer)):
             return False
         self._admission.counted(tenant_id)  # only now: on the way of all others it is counted there
-        self._intake.passed_over(tenant, channel, received, wanted)
+        if len(wanted) < len(received.messages) or received.passed_over:
+            self._intake.passed_over(tenant, channel, received, wanted)
         if not wanted:
             answer(_TAKEN_HEAD, b"{}")
         return True

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gateway.inbox.base import event_of, name_of
 from gateway.messages import InboundMessage
@@ -83,6 +84,27 @@ def test_deliveries_of_ids_that_look_alike_are_others(one: str, event: str) -> N
 
     several = [(user, one_event) for user in list(alike(one))[:12] for one_event in list(alike(event))[:6]]
     assert len({put(*each) for each in several}) == len(set(several))
+
+
+@settings(deadline=None, max_examples=60)
+@given(ids, st.sampled_from(["default", "general", "sales"]), st.sampled_from(["main", "second"]))
+def test_a_conversation_has_one_name_in_the_inbox_and_among_the_sessions(user: str, agent: str, talk: str) -> None:
+    message = InboundMessage(
+        tenant="shop", channel="main", platform="line", event_id="1", user_id=user, chat_id="x", agent=agent,
+        conversation_id=talk,
+    )  # fmt: skip
+    assert name_of(message) == keys.session(ConversationRef("shop", user, agent, talk))
+
+
+def test_names_of_deliveries_take_the_place_of_no_others() -> None:
+    message = InboundMessage(
+        tenant="shop", channel="main", platform="line", event_id="1", user_id="line:U1", chat_id="x"
+    )
+    names = {event_of(message)}
+    held = keys.escape.cache_info().currsize
+    names |= {event_of(structs.replace(message, event_id=str(number))) for number in range(2, 50)}
+    assert len(names) == 49
+    assert keys.escape.cache_info().currsize == held
 
 
 def test_pseudonyms_of_ids_that_look_alike_are_others(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hmac
 from typing import Any
 
 import pytest
 
-from gateway.adapters.line import LineReceiver
+from gateway.adapters.line import LineReceiver, signed
 from gateway.errors import BadSignature, NotJson
 from gateway.messages import MAX_TEXT, Kind
 from tests.unit.receiving import LINE_SECRET, NOW, PAYLOADS, SHOP, Row, line, one, payload, sign, summary
@@ -73,6 +74,12 @@ BECOMES: dict[str, list[Row] | dict[str, int]] = {
     "edge_unknown_mode": [("text", "line:U24c9", "hi", True)],
     "edge_unknown_sticker_resource_type": [("sticker", "line:U24c9", "", True)],
 }
+
+
+@pytest.mark.parametrize("secret", ["x", "secret" * 5, "ก" * 21, "x" * 63, "x" * 64, "x" * 65, "x" * 300])
+def test_a_signature_is_made_as_the_standard_says(secret: str) -> None:
+    for body in (b"", b"{}", bytes(range(256)) * 9):
+        assert signed(secret, body) == hmac.digest(secret.encode(), body, "sha256")
 
 
 def test_every_payload_is_in_the_table() -> None:

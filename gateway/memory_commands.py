@@ -19,7 +19,7 @@ from gateway.forgetting import Forgetting
 from gateway.inbox.opening import inbox_of
 from gateway.processes import use_redis
 from memory.errors import MemoryFault, WasForgotten
-from memory.keys import check_tenant
+from memory.keys import check_tenant, is_group
 from memory.knowledge import line
 from memory.memory_manager import MemoryManager
 from processors.llm import LLMUnavailable
@@ -108,7 +108,7 @@ async def link(settings: Settings, tenant: str, user: str, to: str) -> list[str]
     with use_redis(settings) as (url, _):
         async with manager_of(settings, url) as manager:
             for one in (user, to):
-                if ":" not in one or ":group:" in one:
+                if ":" not in one or is_group(one):
                     raise Failed(f"{one!r} is no person's id: write it as line:U… or telegram:12345")
             into = await manager.link_users(tenant, user, to)
     return [f"{user} leads to {into} from now on"]

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from memory.keys import is_group
+
 
 class Kind(StrEnum):
     """What an inbound message is. Kinds we know nothing of never become messages: they are counted and passed over."""
@@ -64,7 +66,7 @@ class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
     @property
     def group(self) -> bool:
-        return ":group:" in self.user_id
+        return is_group(self.user_id)
 
     @property
     def alone(self) -> bool:

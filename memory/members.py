@@ -7,14 +7,10 @@ from typing import Any
 
 from memory.amendments import Amendments
 from memory.curation import Curation
-from memory.keys import ConversationRef
+from memory.keys import ConversationRef, is_group
 from memory.protocols import LongTerm, Sessions, Transcripts
 from memory.remember import Remember
 from memory.talks import Talks
-
-
-def is_group(user: str) -> bool:
-    return user.partition(":")[2].startswith("group:")
 
 
 def of_member(lines: Sequence[Mapping[str, Any]], ids: Collection[str]) -> set[str]:

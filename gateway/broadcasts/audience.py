@@ -94,7 +94,7 @@ class Audiences:
             language = _language(tenant, newest.get(user))
             if asked.language not in (None, language):
                 continue
-            if ":group:" in user:
+            if keys.is_group(user):
                 left_out["group"] += 1
                 continue
             customer = _customer(tenant, asked, ids, talk, newest.get(user))

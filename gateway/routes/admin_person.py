@@ -22,7 +22,7 @@ from gateway.routes.knowledge import Forget
 from gateway.routes.lists import cursor_of
 from memory.canonical import all_ids
 from memory.facts import visible
-from memory.keys import DEFAULT_AGENT, MAIN
+from memory.keys import DEFAULT_AGENT, MAIN, is_group
 from memory.long_term.document import dump, plain
 from memory.memory_manager import MemoryManager
 from memory.models import LongTermMemory
@@ -234,7 +234,7 @@ def _seen(memory: LongTermMemory) -> str:
 
 
 def _is_person(user: str) -> bool:
-    return ":" in user and ":group:" not in user
+    return ":" in user and not is_group(user)
 
 
 def _path(tenant: str, user: str) -> str:

@@ -45,6 +45,12 @@ async def post(home: House, body: Any, key: str | None = KEY, path: str = "/chat
         return answer.status, json.loads(await answer.read() or "null")
 
 
+async def fetched(home: House, path: str) -> Any:
+    headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
+    async with aiohttp.ClientSession() as http, http.get(home.url + path, headers=headers) as answer:
+        return await answer.json()
+
+
 class Stream:
     """A client of server-sent events: what came so far, as (name, data)."""
 
@@ -252,6 +258,17 @@ async def test_without_memory_each_message_stands_alone(tmp_path: Path, redis_ur
         async with Redis.from_url(redis_url) as client:
             assert await client.keys("sm:*") == []
     assert asked(home, "again") == [["again"]]
+
+
+@pytest.mark.parametrize("user", ["group:7", "crm:group:7"])
+async def test_whoever_is_called_a_group_by_a_program_is_a_person(tmp_path: Path, redis_url: str, user: str) -> None:
+    shop_without_groups = {"shop": web_shop(faq=FAQ, behaviour={"groups": "never"})}
+    async with web_house(tmp_path, redis_url, tenants=shop_without_groups, llm_key=LLM_KEY) as home:
+        status, answer = await post(home, {"message": "I am allergic to peanuts", "user": user})
+        assert (status, answer["reply"]) == (200, "echo: I am allergic to peanuts")
+        known = f"/api/v1/facts?tenant=shop&user=web:{user}"
+        found = await home.until(lambda: fetched(home, known), lambda one: one["total"] > 0)
+        assert "allergies" in [one["key"] for one in found["items"]]
 
 
 async def test_an_idle_conversation_begins_anew(tmp_path: Path, redis_url: str) -> None:

@@ -49,7 +49,7 @@ def new_session(
         carried=list(carried),
         summary=lm.history_summary if lm else "",
         variables=variables,
-        created_at=now,
+        created_at=_kept(now),
         expires_at=_end(now, ttl),
     )
 
@@ -185,7 +185,12 @@ def _later(session: ShortTermMemory, end: datetime | None) -> datetime | None:
 
 
 def _end(now: datetime, ttl: float) -> datetime | None:
-    return now + timedelta(seconds=ttl) if ttl > 0 else None
+    return _kept(now + timedelta(seconds=ttl)) if ttl > 0 else None
+
+
+def _kept(moment: datetime) -> datetime:
+    """As stores keep it, so that who begins a session has the one that the next one reads."""
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
 def time_of(message: Message) -> datetime | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from processors.dates import AWAY, MONTHS_TH, SPOKEN, WEEKDAY
@@ -110,10 +111,16 @@ _ALLERGEN_TH = (
 _ALLERGY_TH = Sought(rf"(?<!ไม่)(?<!ไม่ได้)แพ้\s?({_ALLERGEN_TH}(?:\s?(?:และ|กับ|,|แล้วก็|\s)\s?{_ALLERGEN_TH}){{0,4}})")
 _ALLERGENS_TH = re.compile(_ALLERGEN_TH)
 _ALLERGY_EN = Sought(
-    r"\b(?:(?<!not )allergic to|allergy to) ([a-z]+(?:(?:,| and| or) [a-z]+){0,3})|\b([a-z]+) allergy\b"
+    r"\b(?:(?<!not )allergic to|allergy to) ([a-z]+(?:(?:,? and|,? or|,) [a-z]+){0,3})|\b([a-z]+) allergy\b"
 )
 _DIET = Sought(r"มังสวิรัติ|กินเจ|ไม่กินเนื้อ|ไม่กินหมู|ไม่กินเผ็ด|ฮาลาล|\b(?:vegan|vegetarian|halal|gluten[- ]free)\b")
 _NOT_ALLERGENS = frozenset({"any", "an", "a", "no", "the", "my", "it", "food", "have", "of", "your", "severe"})
+# With one of these the sentence goes on about something else.
+_NO_MORE_ALLERGENS = re.compile(
+    r"(?:also|am|and|are|as|because|but|can|could|did|do|does|for|from|had|has|have|he|how|i|if|in|is|just|let|may"
+    r"|maybe|not|now|on|one|or|our|please|she|should|so|sorry|thank|thanks|that|then|there|these|they|this"
+    r"|those|to|too|was|we|were|what|when|where|which|who|why|will|would|you)\Z"
+)
 _QUESTION = Sought(r"\?|ไหม|หรอ|เหรอ|กี่|อะไร|ยังไง")
 
 
@@ -189,8 +196,9 @@ def _as_written(text: str, found: str) -> str:
 def _allergies(_: str, plain: str) -> list[str]:
     found = [one for m in _ALLERGY_TH.finditer(plain) for one in _ALLERGENS_TH.findall(m[1])]
     for match in _ALLERGY_EN.finditer(plain):
-        words = re.split(r",| and | or ", match[1] or match[2])
-        found += [w.strip() for w in words if w.strip() and w.strip() not in _NOT_ALLERGENS]
+        words = re.split(r",? and |,? or |, ", match[1] or match[2])
+        listed = takewhile(lambda one: not _NO_MORE_ALLERGENS.match(one), words)
+        found += [one for one in listed if one not in _NOT_ALLERGENS]
     return list(dict.fromkeys(found))
 
 

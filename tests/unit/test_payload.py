@@ -25,6 +25,10 @@ from processors.rules import default_rules
         ("แพ้อาหารทะเลครับ", {"allergies": ["อาหารทะเล"]}),
         ("แพ้ยาพาราค่ะ", {"allergies": ["ยาพารา"]}),
         ("แพ้งานหนัก", {}),
+        ("I'm allergic to peanuts, and this order is late", {"allergies": ["peanuts"]}),
+        ("I'm allergic to peanuts and I want my money back", {"allergies": ["peanuts"]}),
+        ("allergic to shrimp, so please leave it out", {"allergies": ["shrimp"]}),
+        ("I am allergic to milk, eggs, and soy and nuts please", {"allergies": ["milk", "eggs", "soy", "nuts"]}),
         ("081 555 0199", {"phones": ["0815550199"]}),
     ],
 )

@@ -12,6 +12,7 @@ from memory import context
 from memory.keys import ConversationRef
 from memory.models import LongTermMemory, Message, ShortTermMemory
 from memory.session import append, kept_for, new_session, note_event, worth_saving
+from memory.short_term import codec
 from memory.surrogates import without_surrogates
 from processors.models import EventType, MemoryEvent, iso
 
@@ -38,6 +39,15 @@ def added(session: ShortTermMemory, *messages: Message, most: int = 20, now: dat
 
 def event(**payload: Any) -> MemoryEvent:
     return MemoryEvent(event_type=EventType.INQUIRY, payload=payload, importance_score=0.5, timestamp=NOW)
+
+
+def test_what_is_given_back_is_what_the_next_one_reads() -> None:
+    """Whoever begins a session, or writes to it, has no finer times than a store keeps."""
+    now = NOW + timedelta(microseconds=123_456)
+    session = new_session(REF, "s1", None, (), now, 1800)
+    assert codec.decode(codec.encode(session, 0)) == session
+    session = added(session, message("hello", "m1"), now=now + timedelta(microseconds=1_234))
+    assert codec.decode(codec.encode(session, 1)) == session.model_copy(update={"rev": 1})
 
 
 def test_a_new_session_begins_with_summary_attributes_and_preferences() -> None:

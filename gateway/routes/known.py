@@ -3,7 +3,7 @@ was not asked for, and deletes what was not meant."""
 
 from __future__ import annotations
 
-from typing import get_origin
+from typing import Any, get_args, get_origin
 
 from fastapi import HTTPException, Request
 from fastapi.dependencies.models import Dependant
@@ -28,7 +28,11 @@ def check_known(request: Request) -> None:
 
 def taken(by: Dependant) -> dict[str, bool]:
     """The names in the query that a function takes, and those that it depends on; True: as often as one likes."""
-    names = {one.alias: get_origin(one.field_info.annotation) is list for one in by.query_params}
+    names = {one.alias: _many(one.field_info.annotation) for one in by.query_params}
     for other in by.dependencies:
         names |= taken(other)
     return names
+
+
+def _many(annotation: Any) -> bool:
+    return any(get_origin(one) is list for one in (annotation, *get_args(annotation)))

@@ -225,7 +225,7 @@ async def test_who_may_not_look_on_is_told_nothing(tmp_path: Path, redis_url: st
 async def test_the_same_is_told_as_server_sent_events(tmp_path: Path, redis_url: str) -> None:
     async with web_house(tmp_path, redis_url) as home, aiohttp.ClientSession() as http:
         headers = {"Authorization": f"Bearer {KEY}"}
-        async with http.get(f"{home.url}/api/v1/live?kind=message", headers=headers) as answer:
+        async with http.get(f"{home.url}/api/v1/live?kind=message&kind=takeover", headers=headers) as answer:
             assert answer.content_type == "text/event-stream"
             while (await answer.content.readline()) != b": alive\n":
                 pass

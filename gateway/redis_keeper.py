@@ -47,8 +47,9 @@ def main(syncs: str, at: str, *command: str) -> int:
     threading.Thread(target=_look_for_ever, args=(server, at, syncs == "1"), daemon=True).start()
     try:
         return _watch(server, wake_read)
-    finally:
-        _end_children()
+    finally:  # of a server that was killed: they would go on with a file that nobody reads, and hold the lock meanwhile
+        for child in _end_children(os.getpid()):
+            os.waitpid(child, 0)
 
 
 def _watch(server: int, wake_read: int) -> int:
@@ -62,6 +63,7 @@ def _watch(server: int, wake_read: int) -> int:
             readable, _, _ = select.select([0, wake_read], [], [])
             told = wake_read in readable and set(os.read(wake_read, 64)) - {signal.SIGCHLD}
             if told or (0 in readable and not os.read(0, 64)):
+                _end_children(server)  # which waits for them, and they for a free core
                 os.kill(server, signal.SIGTERM)
                 deadline = time.monotonic() + PATIENCE
         elif time.monotonic() < deadline:
@@ -72,14 +74,16 @@ def _watch(server: int, wake_read: int) -> int:
             return 128 + signal.SIGKILL
 
 
-def _end_children() -> None:
-    """Of a server that was killed. They would go on with a file that nobody reads, and hold the lock meanwhile."""
-    for child in children(os.getpid()):
+def _end_children(parent: int) -> list[int]:
+    """At once where the system lets them have their priority back: ending takes its time on a core, too."""
+    found = children(parent)
+    for child in found:
         try:
             os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-        except OSError:  # it has ended by itself
+            os.sched_setscheduler(child, os.SCHED_OTHER, os.sched_param(0))
+        except OSError:  # it may not, or has ended
             continue
+    return found
 
 
 def _look_for_ever(server: int, at: str, syncs: bool) -> None:

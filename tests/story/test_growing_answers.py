@@ -61,6 +61,21 @@ async def test_the_next_answer_has_a_draft_of_its_own(tmp_path: Path, redis_url:
         assert len({draft["draft_id"] for draft in drafts(home)}) == 2
 
 
+async def test_each_who_waits_sees_once_that_the_bot_types_and_nobody_who_does_not(
+    tmp_path: Path, redis_url: str
+) -> None:
+    async with house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
+        await home.telegram_says(57, ASKED)
+        await home.telegram.until(lambda: bool(home.telegram_shows(57)))
+        assert home.telegram.calls_to("/sendChatAction") == []
+        writes(home, seconds=2.5)
+        for chat in (55, 56):
+            await home.telegram_says(chat, ASKED)
+        await home.telegram.until(lambda: all(home.telegram_shows(chat) for chat in (55, 56)))
+        typing = home.telegram.calls_to("/sendChatAction")
+        assert sorted(str(call.body["chat_id"]) for call in typing) == ["55", "56"]
+
+
 async def test_nothing_is_streamed_where_nobody_sees_it(tmp_path: Path, redis_url: str) -> None:
     async with house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
         writes(home, seconds=1.5)

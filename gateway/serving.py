@@ -36,6 +36,7 @@ class _Server(uvicorn.Server):
 
 
 async def serve(door: Door, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], None]) -> int:
+    """Until `stop` is set; the exit status. `ready` hears the port when everything is answered; webhooks are before."""
     config = uvicorn.Config(
         door,
         host=host,
@@ -53,17 +54,21 @@ async def serve(door: Door, host: str, port: int, stop: asyncio.Event, ready: Ca
     )
     server = _Server(config)
     serving = asyncio.create_task(server.serve())
+    stopping, whole = asyncio.create_task(stop.wait()), asyncio.create_task(door.whole())
     try:
         while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn tells nobody
             await asyncio.sleep(0.01)
         if serving.done():
             return 1
-        ready(server.servers[0].sockets[0].getsockname()[1])
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
+        await asyncio.wait({serving, stopping, whole}, return_when=asyncio.FIRST_COMPLETED)
+        if whole.done():
+            whole.result()
+            ready(server.servers[0].sockets[0].getsockname()[1])
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         return 0 if stop.is_set() else 1
     finally:
+        stopping.cancel()
+        whole.cancel()
         server.end()
         door.closing.set()
         with contextlib.suppress(SystemExit):

@@ -11,12 +11,11 @@ from typing import Any
 import orjson
 from fastapi import Response
 
+from gateway.http_limits import ABORT, CLOSING
 from gateway.web_log import TooSlow
 
 log = logging.getLogger(__name__)
 
-ABORT = "chat_chat.abort"  # in the scope: ends a connection at once, whatever still waits to be read
-CLOSING = "chat_chat.closing"  # in the scope: an event that says that the process ends
 LINGER = 5.0  # seconds after which what still waits for an answer is not held open any longer by a process that ends
 READ_WITHIN = 10.0  # seconds a reader may leave a piece unread
 RETRY = b"retry: 1000\n"  # milliseconds after which a browser comes back; stands within an event

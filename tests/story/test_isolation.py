@@ -268,6 +268,7 @@ async def test_whatever_one_shop_asks_for_by_the_others_names_nothing_crosses(tm
 async def walk_every_route(town: Town) -> None:
     home, alpha = town.home, town.alpha
     async with front_door.door(home.settings, home.tenants, home.redis_url, ADMIN_KEY) as door:
+        await door.whole()
         every = routes_of(door)
     unknown = {part for _, path, _ in every for part in re.findall(r"{(\w+)(?::\w+)?}", path)}
     assert unknown <= {*alpha.ids, "version", "name"}, "a new route: say here which thing of a shop it names"

@@ -15,6 +15,7 @@ from gateway.adapters.web import WebSender
 from gateway.assembly import utc_now
 from gateway.chat import Caller, Chat, Talk
 from gateway.hooks import Exchange, Hook, Hooks
+from gateway.http_limits import ABORT, CLOSING
 from gateway.inbox.in_process import InProcessInbox
 from gateway.intake import Intake
 from gateway.messages import Answer, Target, Tokens
@@ -51,7 +52,7 @@ async def test_a_reader_that_does_not_read_is_dropped(monkeypatch: pytest.Monkey
             await asyncio.Event().wait()  # the other side's buffers are full
 
     stream = sse.EventStream(pieces(b"x"), left=lambda: told.append("left"))
-    scope = {"type": "http", sse.ABORT: lambda: told.append("aborted")}
+    scope = {"type": "http", ABORT: lambda: told.append("aborted")}
     async with asyncio.timeout(60):
         await stream(scope, never, send)
     assert told == ["left", "aborted"]
@@ -91,7 +92,7 @@ async def test_a_stream_without_an_end_ends_with_the_process() -> None:
     closing = asyncio.Event()
     stream = sse.EventStream(endless(), left=lambda: told.append("left"), endless=True)
     async with asyncio.timeout(60):
-        await stream({"type": "http", sse.CLOSING: closing}, never, take)
+        await stream({"type": "http", CLOSING: closing}, never, take)
     assert told[-1] is False
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from redis.asyncio import Redis
@@ -256,6 +257,7 @@ async def _warm(tenants: Tenants, senders: Mapping[str, Any]) -> None:
     used = {channel.platform for tenant in tenants.all() for channel in tenant.channels.values()}
     for platform in sorted(used & {"line", "telegram"}):
         await senders[platform].warm()
+    await loaded(lambda: import_module("gateway.rendering.markdown"))  # for the first answer that has marks
 
 
 async def any_worker(client: Redis) -> bool:

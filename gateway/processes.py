@@ -17,7 +17,6 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +70,8 @@ def _traced(settings: Settings, service: str, logging_: logs.Logging) -> Iterato
         return
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
         raise Failed("OTEL_EXPORTER_OTLP_ENDPOINT needs OpenTelemetry: pip install 'chat-chat[otel]'")
+    from importlib.metadata import version
+
     from gateway.tracing import Tracing
 
     ratio = settings.otel_traces_sampler_arg

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import TYPE_CHECKING
 
-from markdown_it.token import Token
-
-from gateway.rendering.markdown import parse
 from gateway.rendering.rich import Look, Mark, Pen, Picture, Rich, Span, Table
 from gateway.rendering.text import scrub, visible
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 RULE = "──────────"
 _BULLETS = "•◦▪"
@@ -32,6 +33,8 @@ def read(markdown: str, look: Look) -> Rich:
 
 def parsed(source: str, look: Look) -> Rich:
     """The same of a scrubbed text by the parser, whether it needs that or not."""
+    from gateway.rendering.markdown import parse  # most answers do without
+
     writer = Writer(look, lines=source.split("\n"))
     writer.blocks(parse(source))
     return writer.finish()

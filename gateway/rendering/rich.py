@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
-
-from markdown_it.token import Token
 
 from gateway.rendering.text import scrub, visible
 
 if TYPE_CHECKING:
+    from markdown_it.token import Token
+
     from gateway.rendering.document import Writer
 
 _BREAK_TAG = re.compile(r"<br ?/?>", re.IGNORECASE)
@@ -66,7 +66,8 @@ class _Link:
     marked: bool = False
 
 
-Table = Sequence[Sequence[Token]]  # rows of `inline` tokens, the header's first; a row may be longer than the header
+# Rows of `inline` tokens, the header's first; a row may be longer than the header.
+Table: TypeAlias = "Sequence[Sequence[Token]]"
 
 
 @dataclass(frozen=True, slots=True)

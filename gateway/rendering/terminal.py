@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import regex
-import wcwidth
-from markdown_it.token import Token
 
 from gateway.rendering.document import Writer, read
 from gateway.rendering.rich import Look, Mark, Pen, Rich, Table
 from gateway.rendering.text import cluster_ends
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _STYLES = {"bold": "1", "italic": "3", "strikethrough": "9", "code": "36", "pre": "36"}
 _HANGING = regex.compile(r"[ │]*(?:[•◦▪] |\d+[.)] )?")
@@ -56,7 +58,11 @@ def _plain(look: Look, cell: Token) -> str:
 
 
 def _width(text: str) -> int:
-    return len(text) if text.isascii() else max(wcwidth.wcswidth(text), 0)
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth  # only what is shown in a terminal needs its tables
+
+    return max(wcswidth(text), 0)
 
 
 def _wrapped(rich: Rich, width: int) -> dict[int, str]:

@@ -90,6 +90,9 @@ class Door:
         if short:
             self.at_once = self._webhooks.at_once
 
+    async def whole(self) -> None:
+        pass
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"].startswith("/webhooks/"):
             await self._webhooks(scope, receive, send)

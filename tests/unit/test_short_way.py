@@ -36,6 +36,9 @@ class App:
         self.taken.put_nowait((body, answer))
         return True
 
+    async def whole(self) -> None:
+        pass
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.idle = receive.__self__.on_response.__self__.timeout_keep_alive_task  # of the connection
         self.asked.append(scope["path"])

@@ -18,6 +18,7 @@ from gateway.ledger import Month
 from gateway.metrics import Metrics
 from gateway.routes import api_page
 from gateway.routes.auth import Keys
+from gateway.routes.known import check_known
 from gateway.routes.lists import Cursor, Limit, cursor_of, place_of
 from gateway.routes.problems import handle_problems, problems
 from processors.models import iso
@@ -72,14 +73,21 @@ def build(
     @api.get(
         "/api/v1/tenants",
         summary="Each tenant's file, state, channels and last error",
-        responses=problems(401, 422),
+        responses=problems(401, 404, 422),
     )
     async def tenants(
+        request: Request,
         limit: Limit = 50,
         cursor: Cursor = "",
-        only: str | None = Depends(keys.opens),  # asked first: a stranger is told nothing of the rest
+        tenant: str | None = None,
+        own: str | None = Depends(keys.opens),  # asked first: a stranger is told nothing of the rest
     ) -> dict[str, Any]:
-        rows = sorted((row for row in statuses() if only is None or row.id == only), key=lambda row: row.id)
+        """All that the key opens; with `tenant` that one alone."""
+        check_known(request)
+        only = own if tenant is None else tenant
+        rows = sorted((row for row in statuses() if only in (None, row.id)), key=lambda row: row.id)
+        if tenant is not None and (not rows or own not in (None, tenant)):
+            raise HTTPException(404, "There is no such tenant")
         place = place_of(cursor, 1)
         page_rows = [row for row in rows if place is None or row.id > str(place[0])][: limit + 1]
         more = len(page_rows) > limit

@@ -209,7 +209,7 @@ def routes_of(door: Any) -> list[tuple[str, str, Takes]]:
             else:
                 path = before + one.path
                 takes = (
-                    taken(one.dependant) | {"tenant"}
+                    {*taken(one.dependant), "tenant"}
                     if path.startswith("/api/") and hasattr(one, "dependant")
                     else None
                 )

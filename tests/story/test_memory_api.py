@@ -15,7 +15,7 @@ from memory.episodes import made_of
 from memory.keys import ConversationRef
 from memory.models import Changes
 from processors.models import EventType, MemoryEvent
-from tests.api_side import ADMIN_KEY, Api, api_side
+from tests.api_side import ADMIN_KEY, SHOP_KEY, Api, api_side
 
 ANN, BEE = "line:U1", "telegram:2"
 MEMORY, NOW = "/api/v1/memory", datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -579,3 +579,21 @@ async def test_what_is_said_twice_clears_nobody(api: Api, clock: Clock, twice: s
     status, problem = await api.ask("DELETE", f"{MEMORY}?confirm=true&tenant=shop&{twice}", key=ADMIN_KEY)
     assert (status, problem["detail"].partition(",")[0][-13:]) == (422, "given 2 times")
     assert (await api.get(MEMORY))["total"] == before
+
+
+@pytest.mark.parametrize(
+    ("key", "asked", "found"),
+    [
+        (ADMIN_KEY, "", ["other", "shop"]),
+        (ADMIN_KEY, "?tenant=shop", ["shop"]),
+        (ADMIN_KEY, "?tenant=nobodys", 404),
+        (ADMIN_KEY, "?id=shop", 422),
+        (ADMIN_KEY, "?limit=1&limit=2", 422),
+        (SHOP_KEY, "", ["shop"]),
+        (SHOP_KEY, "?tenant=shop", ["shop"]),
+        (SHOP_KEY, "?tenant=other", 404),
+    ],
+)
+async def test_tenants_are_those_that_were_asked_for(api: Api, key: str, asked: str, found: Any) -> None:
+    status, answer = await api.ask("GET", f"/api/v1/tenants{asked}", key=key)
+    assert ([one["id"] for one in answer["items"]] if status == 200 else status) == found

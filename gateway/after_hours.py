@@ -9,7 +9,6 @@ from msgspec import structs
 from redis.exceptions import RedisError
 
 from gateway.described import described
-from gateway.inbox.base import event_of
 from gateway.messages import Answer
 from gateway.moment import Moment
 from gateway.opening import opens_at
@@ -95,7 +94,7 @@ class AfterHours:
             "\n".join(said),
             text("staff_how", tongue, word=moment.tenant.command("bot") or "bot"),
         ]
-        event = f"after-hours:{event_of(moment.messages[0])}"
+        event = f"after-hours:{moment.source}"
         await self._desk.tell(moment, "\n\n".join(parts), about=customer_of(message), event=event)
 
     def _promise(self, moment: Moment, noted: Noted) -> str:

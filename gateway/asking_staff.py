@@ -10,7 +10,6 @@ from redis.exceptions import RedisError
 
 from gateway import record
 from gateway.described import described
-from gateway.inbox.base import event_of
 from gateway.messages import Answer
 from gateway.moment import Moment
 from gateway.rendering import literal
@@ -71,5 +70,5 @@ class AskStaff:
             "\n".join(said),
             text("staff_how", tongue, word=moment.tenant.command("bot") or "bot"),
         ]
-        event = f"unknown:{event_of(moment.messages[0])}"
+        event = f"unknown:{moment.source}"
         await self._desk.tell(moment, "\n\n".join(parts), about=customer_of(message), event=event)

@@ -45,8 +45,7 @@ if TYPE_CHECKING:
 Clock = Callable[[], datetime]  # aware times
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
+utc_now: Clock = partial(datetime.now, UTC)
 
 
 def memory_config(settings: Settings, redis_url: str | None) -> MemoryConfig:

@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 
 from config.tenants import Agent, Tenant
+from gateway.inbox.base import event_of
 from gateway.messages import Answer, InboundMessage
 from gateway.texts import Tongue
 from memory.keys import ConversationRef
@@ -29,14 +30,26 @@ class Moment(msgspec.Struct, frozen=True):
     agent: Agent
     ref: ConversationRef
     messages: Sequence[InboundMessage]  # never empty
+    last: InboundMessage
+    source: str  # the event of the first
     session: ShortTermMemory
     language: Tongue
     now: datetime  # aware
     hurried: bool = False  # too many wait, or the shop is closed and wants it so: no language model is asked
 
-    @property
-    def last(self) -> InboundMessage:
-        return self.messages[-1]
+
+def begun(
+    tenant: Tenant,
+    agent: Agent,
+    ref: ConversationRef,
+    messages: Sequence[InboundMessage],
+    session: ShortTermMemory,
+    language: Tongue,
+    now: datetime,
+    hurried: bool = False,
+) -> Moment:
+    last, source = messages[-1], event_of(messages[0])
+    return Moment(tenant, agent, ref, messages, last, source, session, language, now, hurried)
 
 
 @dataclass(frozen=True, slots=True)

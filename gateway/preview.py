@@ -13,7 +13,7 @@ from config.tenants import Agent, Tenant
 from gateway.fitting import Room
 from gateway.messages import InboundMessage
 from gateway.minding import Minding
-from gateway.moment import Moment
+from gateway.moment import begun
 from gateway.per_tenant import PerTenant
 from gateway.responder import Question, Responder, room_of
 from gateway.texts import Tongue
@@ -99,7 +99,7 @@ class Previews:
             tenant=tenant.id, channel=platform, platform=platform, event_id="preview", user_id=ref.user,
             chat_id="preview", text=words,
         )  # fmt: skip
-        moment = Moment(tenant, agent, ref, [message], session, language, now, hurried=True)
+        moment = begun(tenant, agent, ref, [message], session, language, now, hurried=True)
         asked = await self._responder.standalone(moment, words)
         history = 2 * room_of(agent).budget.turns(tenant.memory.max_turns)
         minded = await self._minding.of(moment, words, asked, "preview", history)

@@ -72,6 +72,8 @@ def _line(message: InboundMessage) -> Message:
 def words(messages: Sequence[InboundMessage]) -> str:
     """What is to be understood and remembered of the customer: their own words, no forwarded ones, no command, no other
     person's contact, nothing that a group says among itself; of a picture its caption, of a recording what is said."""
+    if len(messages) == 1 and (only := messages[0]).kind is Kind.TEXT and only.mentioned and not only.extra:
+        return "" if only.text.startswith("/") else only.text  # nearly always
     own = [
         message
         for message in messages

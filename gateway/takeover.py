@@ -12,7 +12,6 @@ from typing import Any
 from gateway.after_hours import AfterHours
 from gateway.command_words import named
 from gateway.described import described
-from gateway.inbox.base import event_of
 from gateway.messages import Answer, Kind
 from gateway.moment import Change, Done, Moment
 from gateway.per_tenant import PerTenant
@@ -172,7 +171,7 @@ class Takeover:
         """False: staff can't be told."""
         if not self._desk.reachable(moment.tenant):
             return False
-        await self._desk.tell(moment, markdown, about=customer_of(moment.last), event=event_of(moment.messages[0]))
+        await self._desk.tell(moment, markdown, about=customer_of(moment.last), event=moment.source)
         return True
 
     def _from_staff(self, moment: Moment) -> Done:

@@ -70,8 +70,8 @@ class Tally:
                 seconds = exchange.sent_at.timestamp() - exchange.last.received_at
                 counts[_name("took", str(bisect_left(STEPS, seconds)), channel)] += 1
         if (event := exchange.event) is not None:
-            counts[_name("type", event.event_type.value, channel)] += 1
-            counts[_name("band", event.band.value, channel)] += 1
+            counts[_name("type", str(event.event_type), channel)] += 1
+            counts[_name("band", str(event.band), channel)] += 1
             language = event.payload.get("language")
             if isinstance(language, str):
                 counts[_name("language", language[:10], channel)] += 1

@@ -32,7 +32,7 @@ from gateway.media import KINDS as MEDIA
 from gateway.media import Media
 from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
 from gateway.minding import Minded, Minding
-from gateway.moment import Change, Delivery, Done, Moment, Settler, unchanged
+from gateway.moment import Change, Delivery, Done, Moment, Settler, begun, unchanged
 from gateway.names import Names
 from gateway.outbox import REFUSED, ClaimLost, Courier, Outbox, encode
 from gateway.pacing import limits_for
@@ -153,7 +153,7 @@ class Turn:
         session = await self._openings.open_session(claim.ref, stored, now)
         language = self._language(tenant, messages, session)
         hurried = claim.hurried or (tenant.behaviour.when_closed == "shop_only" and not tenant.is_open(now))
-        moment = Moment(tenant, agent, claim.ref, messages, session, language, now, hurried)
+        moment = begun(tenant, agent, claim.ref, messages, session, language, now, hurried)
         done = await self._settled(moment)
         sets: dict[str, Any] = {}
         if done is None and tenant.routing is not None and self._routing is not None:
@@ -323,7 +323,7 @@ class Turn:
         history = 2 * budget(size_of(moment.agent)).turns(tenant.memory.max_turns)
         if self._enable_memory and moment.agent.conversation_memory:
             asked = await self._responder.standalone(moment, words)
-            source = event_of(moment.messages[0])
+            source = moment.source
             minded = await self._minding.of(moment, words, asked, source, history, home.known)
         asking = _exchange(moment, words, history=history, memory=minded.memory)
         known = await self._hooks.before(asking, minded.context())
@@ -402,7 +402,7 @@ class Turn:
         event = await self._processors.of(moment.tenant).analyze_message(
             words,
             _light(moment),
-            event_id=event_of(moment.messages[0]),
+            event_id=moment.source,
             timestamp=moment.now,
             access=access,
             ask=self._asks(moment),
@@ -421,7 +421,7 @@ class Turn:
         if classifying.done():
             return classifying.result()
         return await self._processors.of(moment.tenant).analyze_message(
-            record.words(moment.messages), event_id=event_of(moment.messages[0]), timestamp=moment.now, ask=False
+            record.words(moment.messages), event_id=moment.source, timestamp=moment.now, ask=False
         )
 
     async def _park(self, claim: Claim, outbox: Outbox, pause: float) -> None:
@@ -471,7 +471,7 @@ def _setting(variables: dict[str, Any]) -> Change:
 
 def _exchange(moment: Moment, words: str, **known: Any) -> Exchange:
     return Exchange(
-        id=event_of(moment.messages[0]),
+        id=moment.source,
         ref=moment.ref,
         channel=moment.last.channel,
         words=words,

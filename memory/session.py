@@ -146,8 +146,8 @@ def note_event(session: ShortTermMemory, event: MemoryEvent) -> ShortTermMemory:
     if topic := _topic(event.payload):
         variables["current_topic"] = topic
     elif event.event_type is not EventType.GENERIC_EVENT:
-        variables["current_topic"] = event.event_type.value.lower()
-    return session.changed({"last_intent": event.event_type.value, "variables": variables})
+        variables["current_topic"] = event.event_type.lower()
+    return session.changed({"last_intent": str(event.event_type), "variables": variables})
 
 
 def worth_saving(event: MemoryEvent, threshold: float) -> bool:

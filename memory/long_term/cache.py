@@ -36,7 +36,7 @@ class Entry:
     @property
     def bytes(self) -> int:
         events = told(self.memory)
-        return _REST + events.bytes if isinstance(events, Many) else self.mark.bytes * 5 // 4
+        return _REST + events.bytes if type(events) is Many else self.mark.bytes * 5 // 4
 
 
 class Cache(Generic[E]):

@@ -307,7 +307,7 @@ def _plain_event(event: MemoryEvent) -> Document | None:
     except TypeError:
         return None
     out: Document = {
-        "event_type": event.event_type.value,
+        "event_type": str(event.event_type),
         "payload": event.payload,
         "importance_score": event.importance_score,
         "timestamp": iso(event.timestamp),

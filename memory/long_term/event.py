@@ -64,7 +64,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     def plain(self) -> dict[str, Any]:
         """The fields of the long-term file."""
         out = {
-            "event_type": self.event_type.value,
+            "event_type": str(self.event_type),
             "payload": _payload(self.payload),
             "importance_score": self.importance_score,
             "timestamp": iso(self.timestamp),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import MAXYEAR, datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ _OBJECT = ord("{")
 _events = msgspec.json.Decoder(list[Event])
 _document = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _set = object.__setattr__
+_when = attrgetter("timestamp")
 
 
 def apart(raw: bytes, *, spelled: bool = False) -> tuple[dict[str, Any], list[Event]] | None:
@@ -139,7 +141,7 @@ def _own(memory: LongTermMemory) -> dict[str, Any]:
 def knows(memory: LongTermMemory) -> Callable[[str | None], bool]:
     """Tells whether an event with this id is among them."""
     events = told(memory)
-    if isinstance(events, Many):
+    if type(events) is Many:
         return events.knows
     ids = {one.event_id for one in (memory.events if events is None else events) if one.event_id is not None}
     return ids.__contains__
@@ -153,7 +155,7 @@ def count(memory: LongTermMemory) -> int:
 def newest(memory: LongTermMemory, most: int) -> Sequence[Event | MemoryEvent]:
     """The last ones, as they come."""
     events = told(memory)
-    if isinstance(events, Many):
+    if type(events) is Many:
         return events.newest(most)
     return (memory.events if events is None else events)[-most:] if most > 0 else []
 
@@ -164,14 +166,14 @@ def important(memory: LongTermMemory, least: float, most: int) -> list[dict[str,
     if events is None:
         found = sorted((one for one in memory.events if one.importance_score >= least), key=_when)
         return [one.model_dump(mode="json", exclude_none=True) for one in found[-most:]]
-    if isinstance(events, Many):
+    if type(events) is Many:
         return [one.plain() for one in events.important(least, most)]
     return [one.plain() for one in sorted([one for one in events if one.importance_score >= least], key=_when)[-most:]]
 
 
 def longer(known: Sequence[Event], new: Sequence[Event], now: datetime, rules: Retention) -> Sequence[Event]:
     """With those of `new` that it does not know, and without what retention takes."""
-    if isinstance(known, Many):
+    if type(known) is Many:
         added, ids = [], set()
         for one in new:
             if one.event_id is None or not (one.event_id in ids or known.knows(one.event_id)):
@@ -189,10 +191,6 @@ def longer(known: Sequence[Event], new: Sequence[Event], now: datetime, rules: R
     kept = keep(out_of_order, _when, now, rules)
     settled = len(kept) >= MANY and newer_behind([one.timestamp.timestamp() for one in kept], _FIRST)
     return Many(kept) if settled else kept
-
-
-def _when(event: Event | MemoryEvent) -> datetime:
-    return event.timestamp
 
 
 def _plain(memory: LongTermMemory) -> LongTermMemory:

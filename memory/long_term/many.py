@@ -66,7 +66,7 @@ class Many(Line[Event]):
 
     def follows(self, other: object) -> bool:
         """Whether it is the other one, with some gone from the beginning and some come at the end."""
-        if not isinstance(other, Many) or other._line is not self._line:
+        if type(other) is not Many or other._line is not self._line:
             return False
         return other.first <= self.first and other.first + len(other) <= self.first + len(self)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -77,6 +77,7 @@ class Ranking:
         self._end: tuple[float, int] | None = None  # of the many; None: they are to be put in a line anew
         self._speakers = Speakers(())
         self._few: list[Entry] = []
+        self._placed: Callable[[int, str], Findable] | None = None  # how a Line makes one of them
         self._many: Sequence[Findable] | None = None  # None: what has a number may be none of what is given
         self._first = 0  # the place of the first of the many
         self._line = array("i")  # their numbers; -1: there is nothing to be found
@@ -100,7 +101,7 @@ class Ranking:
         if shown >= {one.id for one in new}:
             new = ()
         if went == 0 and not new and few == self._few:
-            self._many = many
+            self._give(many, self._first)
             return False
         if self._lexical.wasted > _REBUILD:
             self._begin(self.kept(self._number.values()))
@@ -155,7 +156,7 @@ class Ranking:
         """`new` are at the end of them; `first`: the place in the line of the first of them."""
         begin = len(self._line)
         self._line += self._all_taken(new, first + begin)
-        self._many, self._first = many, first  # until here what went can be looked up
+        self._give(many, first)  # until here what went can be looked up
         line = self._in_line(self._line[begin:])
         if not begin:
             self._end = None
@@ -168,6 +169,10 @@ class Ranking:
         chain = [*([self._end] if self._end else ()), *((at, number) for at, _, number in line)]
         self._beside.chain(chain)
         self._end = chain[-1] if chain else None
+
+    def _give(self, many: Sequence[Findable], first: int) -> None:
+        self._many, self._first = many, first
+        self._placed = many.placed if isinstance(many, Line) else None
 
     def _in_line(self, numbers: Iterable[int]) -> list[tuple[float, str, int]]:
         """Those with a time, by their times."""
@@ -323,7 +328,7 @@ class Ranking:
         many, at = self._many, self._places[number] - self._first
         if many is None or self._places[number] < 0 or not 0 <= at < len(many):
             return None
-        return many.placed(at, self._ids[number]) if isinstance(many, Line) else many[at]
+        return many[at] if self._placed is None else self._placed(at, self._ids[number])
 
     def _close(self, closeness: Mapping[str, float] | None) -> dict[int, float]:
         if not closeness:

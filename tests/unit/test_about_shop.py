@@ -13,7 +13,7 @@ from config.settings import Settings
 from config.tenants import Tenant, TenantError, load_tenant
 from gateway.about_shop import about_shop, facts, priced
 from gateway.messages import Answer, InboundMessage, Kind
-from gateway.moment import Moment
+from gateway.moment import begun
 from gateway.personal import personal
 from gateway.rendering import render_line
 from gateway.texts import Tongue
@@ -61,7 +61,7 @@ def said(tenant: Tenant, text: str, name: str | None, language: Tongue = "en", k
     agent = tenant.agent()
     assert agent is not None
     session = ShortTermMemory(tenant_id="shop", user_id="line:U1", session_id="s")
-    moment = Moment(tenant, agent, ConversationRef("shop", "line:U1"), [message], session, language, NIGHT)
+    moment = begun(tenant, agent, ConversationRef("shop", "line:U1"), [message], session, language, NIGHT)
     return personal(moment, Answer(text)).text
 
 

@@ -15,7 +15,7 @@ from config.settings import Settings
 from config.tenants import Tenant
 from gateway.commands import Commands
 from gateway.messages import Answer, InboundMessage
-from gateway.moment import Done, Moment
+from gateway.moment import Done, begun
 from gateway.per_tenant import PerTenant
 from gateway.rendering import render_line
 from gateway.responder import Question, Responder
@@ -229,7 +229,7 @@ async def command(texts: Sequence[str], folder: Path) -> Done | None:
     agent = tenant.agent()
     assert agent is not None
     manager = MemoryManager(MemoryConfig(lm_base_path=folder))
-    moment = Moment(tenant, agent, ConversationRef("shop", "line:U1"), [*map(message, texts)], SESSION, "th", NOW)
+    moment = begun(tenant, agent, ConversationRef("shop", "line:U1"), [*map(message, texts)], SESSION, "th", NOW)
     try:
         return await Commands(manager).settle(moment)
     finally:

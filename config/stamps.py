@@ -11,6 +11,7 @@ SETTLED = 1.0  # seconds: a younger change may be half written, or half of a ren
 _UNENDED = 3.0  # seconds: the same where a file does not end with a line's end, as one does that comes over a slow line
 _MANY = 16  # files in one folder from which on reading it whole costs less than asking for each
 _RACY = 2.0  # seconds: a file that was changed this shortly before it was read may have changed again in the same tick
+_AHEAD = 60.0  # seconds by which a file server's clock may be ahead
 
 Stamp = tuple[int, int, int, int] | None  # mtime and ctime in ns, size, inode; None: there is no such file
 
@@ -61,8 +62,13 @@ def _stamp(entry: os.DirEntry[str]) -> Stamp:
 
 def changed(stamps: Mapping[Path, Stamp], read_at: float) -> bool:
     """Whether any of the files changed since they were read; True where that can't be told yet."""
-    racy = (read_at - _RACY) * 1e9
-    return any(stamp_of(path) != stamp or (stamp is not None and stamp[0] >= racy) for path, stamp in stamps.items())
+    racy, ahead = (read_at - _RACY) * 1e9, (read_at + _AHEAD) * 1e9
+
+    def told(stamp: Stamp) -> bool:
+        """By its own time. What a copy gives it tells where that is not kept, but not where it is tomorrow."""
+        return stamp is None or (stamp[1] < racy and not racy <= stamp[0] <= ahead)
+
+    return any(stamp_of(path) != stamp or not told(stamp) for path, stamp in stamps.items())
 
 
 def unsettled(stamps: Mapping[Path, Stamp], main: Path, ended: bool, now: float) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from config.stamps import Still
+from config.stamps import Still, changed, stamp_of
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "one is written": lambda root: (root / "tenants/shop-7.yaml").write_text("name: 8\n"),
@@ -45,3 +46,16 @@ def test_whatever_changes_is_seen(tmp_path: Path, change: Callable[[Path], objec
     change(tmp_path)
     assert not still.so()
     assert Still(tmp_path / "tenants", paths).so()
+
+
+def test_a_file_from_tomorrow_is_read_once_and_not_at_each_look(tmp_path: Path) -> None:
+    """As a copy has it that keeps the time of a machine whose clock is ahead."""
+    path = tmp_path / "shop.yaml"
+    path.write_text("name: shop\n")
+    now = time.time()
+    os.utime(path, (now + 86_400, now + 86_400))
+    stamps = {path: stamp_of(path)}
+    assert changed(stamps, time.time())  # it may have changed again in the same moment
+    assert not changed(stamps, now + 5)
+    os.utime(path, (now - 86_400, now - 86_400))
+    assert changed(stamps, now + 5)

@@ -100,12 +100,12 @@ class GuardedHttp(HttpToolsProtocol):
             self._reading, self._head = True, 0
 
     def declines(self) -> bool:
-        """Whether the request offers a protocol that we don't speak, and may go on in this one."""
-        return (
-            self.parser.should_upgrade()
-            and self.parser.get_method() != b"CONNECT"
-            and self._get_upgrade() != b"websocket"
-        )
+        """Whether the request offers a protocol that we don't speak, and may go on in this one. A WebSocket begins with
+        a GET; with anything else the server would wait for ever."""
+        if not self.parser.should_upgrade():
+            return False
+        method = self.parser.get_method()
+        return method != b"CONNECT" and (method, self._get_upgrade()) != (b"GET", b"websocket")
 
     def read_anew(self, rest: bytes) -> tuple[_Parser, bytes]:
         """The parser for a request that offered something, and what it reads: the head without that, then `rest`."""

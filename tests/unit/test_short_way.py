@@ -128,10 +128,13 @@ async def test_an_address_that_is_no_webhooks_is_the_servers_to_read(path: bytes
 OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
 
 
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
 @pytest.mark.parametrize("piece", [1, 7, 1000], ids=["bytewise", "in pieces", "whole"])
-async def test_a_body_is_read_although_its_sender_offers_another_protocol(piece: int, served: Any) -> None:
+async def test_a_body_is_read_although_its_sender_offers_another_protocol(
+    piece: int, protocol: bytes, served: Any
+) -> None:
     app, _, _, reader, writer = served
-    offering = REQUEST.replace(b"Content", OFFER + b"Content")
+    offering = REQUEST.replace(b"Content", OFFER.replace(b"h2c", protocol) + b"Content")
     chunked = offering.replace(b"Content-Length: 2", b"Transfer-Encoding: chunked")[:-2] + b"2\r\nyo\r\n0\r\n\r\n"
     asked = offering + chunked + REQUEST[:-2] + b"no" + offering
     for at in range(0, len(asked), piece):

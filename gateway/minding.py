@@ -10,12 +10,15 @@ from typing import Any
 
 import msgspec
 
+from gateway.fitting import newest
 from gateway.homes import Known
 from gateway.moment import Moment
 from gateway.prompt import fitting
 from gateway.responder import access_of
+from gateway.standalone import size_of
 from gateway.tools import MemoryTools
 from memory import context, decay, procedures, reading
+from memory.budget import budget
 from memory.errors import MemoryFault
 from memory.facts import Fact, Scope
 from memory.knowledge import Seen, in_words, line
@@ -159,9 +162,13 @@ class Minding:
 
 
 def _shown(moment: Moment, history: int) -> set[str]:
-    """The ids of the events whose words stand in the history that the model is told."""
-    lines = context.shown(moment.session, context.steady(moment.session, history))
-    return {line["message_id"] for line in fitting(lines) if line["role"] == "user" and "message_id" in line}
+    """The ids of the events whose words surely stand in the history that the model is told: of a small window what the
+    shop says on the matter takes a part, and a letter is four tokens at most."""
+    lines = fitting(context.shown(moment.session, context.steady(moment.session, history)))
+    room = budget(size_of(moment.agent)).history // 2
+    surely, _ = newest([4 * len(line["message"]) for line in lines], room)
+    told = lines[len(lines) - surely :]
+    return {line["message_id"] for line in told if line["role"] == "user" and "message_id" in line}
 
 
 def _chosen(seen: Seen, fitting: Mapping[str, int], moment: Moment) -> list[Fact]:

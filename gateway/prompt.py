@@ -6,9 +6,10 @@ The order keeps the longest unchanging part first, so that a provider's prompt c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
@@ -88,7 +89,8 @@ def build(
     parts = _Parts.of(context, knowledge, now, files, ending)
     said, moment = parts.said, parts.moment(language)
     if room is not None and not room.fits([f"{fixed}\n\n{instructions}", *said, moment, text]):
-        parts, instructions = _cut(parts, room, fixed, instructions, language, text)
+        of = partial(_Parts.of, context, knowledge, now, files, ending)
+        parts, instructions = _cut(of, parts, room, fixed, instructions, language, text)
         said, moment = parts.said, parts.moment(language)
     role = "system" if system_role == "system" else "user"
     messages: list[dict[str, Any]] = [{"role": role, "content": "\n\n".join(filter(None, [fixed, instructions]))}]
@@ -132,8 +134,12 @@ class _Parts:
         now: datetime,
         files: Sequence[str],
         ending: str,
+        lines: int | None = None,
     ) -> _Parts:
+        """`lines`: no more of the history than that."""
         history = [line for line in fitting(context.get("recent_messages") or ()) if line["message"].strip()]
+        if lines is not None:
+            history = history[len(history) - lines :]
         facts = _facts(context.get("user_attributes") or {})
         first = [key for key in context.get("relevant_attributes") or () if key in facts]
         summary = context.get("history_summary") or context.get("conversation_summary") or ""
@@ -174,8 +180,17 @@ class _Parts:
         return "\n\n".join(filter(None, blocks))
 
 
-def _cut(parts: _Parts, room: Room, fixed: str, instructions: str, language: Tongue, text: str) -> tuple[_Parts, str]:
-    """The parts that fit, and what of the instructions does, which give way last."""
+def _cut(
+    of: Callable[..., _Parts],
+    parts: _Parts,
+    room: Room,
+    fixed: str,
+    instructions: str,
+    language: Tongue,
+    text: str,
+) -> tuple[_Parts, str]:
+    """The parts that fit, and what of the instructions does, which give way last. What lines told that find no room is
+    remembered as what was said before: `of` makes the parts anew for it."""
     budget, count = room.budget, room.count
     frame = (
         _Parts(parts.now, came_with=parts.came_with, ending=parts.ending).moment(language)
@@ -185,7 +200,44 @@ def _cut(parts: _Parts, room: Room, fixed: str, instructions: str, language: Ton
     left = budget.prompt - room.of([f"{fixed}\n\n", frame, text])
     instructions = room.shorten(instructions, max(0, left))
     left = max(0, left - count(instructions))
-    remembered: list[tuple[str, int, str]] = [
+    remembered = _remembered(parts)
+    sizes = [count(escape(one)) + BETWEEN for _, _, one in remembered]
+    for_talk = max(min(left, budget.history - count(text)), left - sum(sizes), 0)
+    shop = [*parts.answers, *parts.files]
+    shown, spent = chosen([count(escape(one)) + BETWEEN for one in shop], for_talk)
+    lines, more = newest([count(one) + MESSAGE for one in parts.said], for_talk - spent)
+    if lines < len(parts.said):
+        remembered = _remembered(parts := of(lines=lines))
+        sizes = [count(escape(one)) + BETWEEN for _, _, one in remembered]
+    taken, _ = chosen(sizes, left - spent - more)
+    kept: dict[str, list[int]] = {}
+    for name, at, _ in (remembered[one] for one in taken):
+        kept.setdefault(name, []).append(at)
+
+    def those(name: str, texts: Sequence[str]) -> list[str]:
+        return [texts[at] for at in sorted(kept.get(name, ()))]
+
+    facts = list(parts.facts.items())
+    return _Parts(
+        now=parts.now,
+        history=parts.history,
+        said=parts.said,
+        came_with=parts.came_with,
+        procedures=those("procedures", parts.procedures),
+        facts=dict(facts[at] for at in sorted(kept.get("facts", ()))),
+        shop_facts=those("shop_facts", parts.shop_facts),
+        summary=parts.summary if "summary" in kept else "",
+        events=those("events", parts.events),
+        memories=those("memories", parts.memories),
+        answers=[shop[at] for at in shown if at < len(parts.answers)],
+        files=[shop[at] for at in shown if at >= len(parts.answers)],
+        ending=parts.ending,
+    ), instructions
+
+
+def _remembered(parts: _Parts) -> list[tuple[str, int, str]]:
+    """What is remembered, as (which part, its place there, its text), what gives way last first."""
+    return [
         *(("procedures", at, one) for at, one in enumerate(parts.procedures)),
         *(("facts", at, _json({key: value})) for at, (key, value) in enumerate(parts.facts.items())),
         *(("shop_facts", at, one) for at, one in enumerate(parts.shop_facts)),
@@ -193,35 +245,6 @@ def _cut(parts: _Parts, room: Room, fixed: str, instructions: str, language: Ton
         ("summary", 0, parts.summary),
         *(("events", at, parts.events[at]) for at in reversed(range(len(parts.events)))),
     ]
-    sizes = [count(escape(one)) + BETWEEN for _, _, one in remembered]
-    for_talk = max(min(left, budget.history - count(text)), left - sum(sizes), 0)
-    shop = [*parts.answers, *parts.files]
-    shown, spent = chosen([count(escape(one)) + BETWEEN for one in shop], for_talk)
-    lines, more = newest([count(one) + MESSAGE for one in parts.said], for_talk - spent)
-    taken, _ = chosen(sizes, left - spent - more)
-    kept: dict[str, list[int]] = {}
-    for name, at, _ in (remembered[one] for one in taken):
-        kept.setdefault(name, []).append(at)
-
-    def of(name: str, texts: Sequence[str]) -> list[str]:
-        return [texts[at] for at in sorted(kept.get(name, ()))]
-
-    facts = list(parts.facts.items())
-    return _Parts(
-        now=parts.now,
-        history=parts.history[len(parts.history) - lines :],
-        said=parts.said[len(parts.said) - lines :],
-        came_with=parts.came_with,
-        procedures=of("procedures", parts.procedures),
-        facts=dict(facts[at] for at in sorted(kept.get("facts", ()))),
-        shop_facts=of("shop_facts", parts.shop_facts),
-        summary=parts.summary if "summary" in kept else "",
-        events=of("events", parts.events),
-        memories=of("memories", parts.memories),
-        answers=[shop[at] for at in shown if at < len(parts.answers)],
-        files=[shop[at] for at in shown if at >= len(parts.answers)],
-        ending=parts.ending,
-    ), instructions
 
 
 def told(line: Mapping[str, Any]) -> str:

@@ -86,3 +86,20 @@ async def test_a_stateless_agent_is_told_nothing_and_has_no_tools(tmp_path: Path
         await ask(home, ANN, "hello there, where do I live?")
         (request,) = [one for one in home.llm.requests if is_answer(one)]
         assert ["Chiang Mai" in json.dumps(request), "tools" in request] == [False, False]
+
+
+async def test_what_a_small_window_has_no_room_for_is_looked_for(tmp_path: Path, redis_url: str) -> None:
+    """The first line stands in the session's history still, and the prompt is too small for it."""
+    small = shop(
+        agents={"default": {"instructions": "Be kind.", "context_window": 4096}},
+        memory={"importance_threshold": 0.0},
+    )
+    async with house(tmp_path, redis_url, {"shop": small}, llm_key=LLM_KEY) as home:
+        await ask(home, ANN, "We sat at the long table under the mango tree")
+        for at in range(8):
+            await ask(home, ANN, f"Story number {at}: " + " ".join(f"word{at}x{n}" for n in range(60)))
+        await ask(home, ANN, "Is the table under the mango tree free?")
+        last = [one for one in home.llm.requests if is_answer(one)][-1]["messages"]
+        told = [one["content"] for one in last if one["content"] == "We sat at the long table under the mango tree"]
+        assert not told  # as a line
+        assert "We sat at the long table" in json.dumps(last)

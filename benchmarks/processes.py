@@ -34,6 +34,7 @@ def in_order(work: Coroutine[Any, Any, R]) -> R:
     second, and count that as somebody's being slow.
     """
     gc.freeze()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as ./start does: else each process compiles everything anew
 
     async def main() -> R:
         working = asyncio.current_task()

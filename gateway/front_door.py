@@ -18,7 +18,7 @@ from gateway.blocked import Blocked
 from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
 from gateway.channel_states import ChannelStates
-from gateway.http_limits import ABORT, CLOSING, Guard
+from gateway.http_limits import ABORT, CLOSING, FOR_PROGRAMS, Guard
 from gateway.inbox.away import RECENT, SafeInbox
 from gateway.inbox.base import Inbox
 from gateway.inbox.opening import inbox_of
@@ -26,7 +26,7 @@ from gateway.inbox.spool import MOST, Spool
 from gateway.intake import Intake
 from gateway.ledger import Ledger
 from gateway.metrics import Metrics
-from gateway.routes.webhooks import Receive, Scope, Send, Webhooks
+from gateway.routes.webhooks import RETRY_AFTER, Receive, Scope, Send, Webhooks
 from gateway.spans import NO_SPANS, Spans
 from gateway.timings import Timings
 from processors.loading import loaded
@@ -61,17 +61,37 @@ class Door:
         if scope["type"] == "http" and scope["path"].startswith("/webhooks/"):
             await self._webhooks(scope, receive, send)
             return
-        if self._api is None:
-            await self.whole()
+        if self._api is None and not await self._came():
+            await _not_here(scope["type"], send)
+            return
         # The server's own way to end a connection whose other side no longer reads.
         transport = getattr(getattr(send, "__self__", None), "transport", None)
         scope = {**scope, ABORT: getattr(transport, "abort", None), CLOSING: self.closing}
         await self._guard(scope, receive, send)
 
+    async def _came(self) -> bool:
+        """Waits for the API; False when it can't be made, or when the process ends before."""
+        whole, closing = asyncio.create_task(self.whole()), asyncio.create_task(self.closing.wait())
+        try:
+            await asyncio.wait({whole, closing}, return_when=asyncio.FIRST_COMPLETED)
+            return whole.done() and not whole.cancelled() and whole.exception() is None
+        finally:
+            whole.cancel()
+            closing.cancel()
+
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
             scope = {**scope, "path": scope["path"].rstrip("/")}
         await self._api(scope, receive, send)
+
+
+async def _not_here(kind: str, send: Send) -> None:
+    if kind == "websocket":
+        await send({"type": "websocket.close", "code": 1013})  # try again later
+        return
+    headers = [(b"content-length", b"0"), (b"retry-after", b"%d" % RETRY_AFTER), *FOR_PROGRAMS]
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": b""})
 
 
 @asynccontextmanager

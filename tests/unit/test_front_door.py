@@ -43,6 +43,24 @@ async def asked(port: int, line: bytes) -> bytes:
     return status.split()[1]
 
 
+class Asked(Door):
+    """Knows how many have come in."""
+
+    came = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.came += 1
+        await super().__call__(scope, receive, send)
+
+    async def by(self, port: int) -> list[asyncio.Task[bytes]]:
+        """Three who ask, once they are in."""
+        waiting = [asyncio.create_task(asked(port, b"GET /healthz")) for _ in range(3)]
+        async with asyncio.timeout(60):
+            while self.came < 3:  # noqa: ASYNC110 - nothing tells
+                await asyncio.sleep(0.01)
+        return waiting
+
+
 async def listening(port: int) -> None:
     while True:
         try:
@@ -70,6 +88,36 @@ async def test_webhooks_are_taken_while_the_rest_is_made_and_that_waits(unused_t
     assert told == [port]
     stop.set()
     assert await serving == 0
+
+
+async def test_who_waits_for_the_rest_does_not_hold_up_a_stop(
+    unused_tcp_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    port, stop = unused_tcp_port, asyncio.Event()
+    door = Asked(Taking(), asyncio.create_task(begun(asyncio.Future())))  # type: ignore[arg-type]
+    serving = asyncio.create_task(serve(door, "127.0.0.1", port, stop, lambda port: None))
+    await asyncio.wait_for(listening(port), 10)
+    waiting = await door.by(port)
+    stop.set()
+    assert await asyncio.gather(*waiting) == [b"503"] * 3
+    assert await serving == 0
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+async def test_what_it_can_t_be_made_for_is_told_once_however_many_wait(
+    unused_tcp_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: asyncio.Future[tuple[Any, Known]] = asyncio.get_running_loop().create_future()
+    port = unused_tcp_port
+    door = Asked(Taking(), asyncio.create_task(begun(made)))  # type: ignore[arg-type]
+    serving = asyncio.create_task(serve(door, "127.0.0.1", port, asyncio.Event(), lambda port: None))
+    await asyncio.wait_for(listening(port), 10)
+    waiting = await door.by(port)
+    made.set_exception(OSError("no such folder"))
+    with pytest.raises(OSError, match="no such folder"):
+        await serving
+    assert await asyncio.gather(*waiting) == [b"503"] * 3
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_what_it_can_t_be_made_for_ends_it(unused_tcp_port: int) -> None:

@@ -56,7 +56,7 @@ class Asked(Door):
         """Three who ask, once they are in."""
         waiting = [asyncio.create_task(asked(port, b"GET /healthz")) for _ in range(3)]
         async with asyncio.timeout(60):
-            while self.came < 3:  # noqa: ASYNC110 - nothing tells
+            while self.came < 3:
                 await asyncio.sleep(0.01)
         return waiting
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
@@ -104,7 +105,7 @@ def _of_file(settings: Settings, tenant: str) -> tuple[Path, list[Faq]]:
         found = parse(file, decode(file, read_bytes(file))).data.get("faq") or []
         return file, [Faq.model_validate(_pruned(entry)) for entry in found]
     except (TenantError, ValueError, TypeError, AttributeError):
-        raise CannotDo(f"the file has mistakes: see `chat-chat tenants check {file}`") from None
+        raise CannotDo(f"the file has mistakes: see `chat-chat tenants check {quote(str(file))}`") from None
 
 
 def _pruned(entry: Any) -> Any:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from config.business_hours import DAYS, block_of, days_of
 from config.secrets import Missing, Secrets, variable_of
@@ -148,12 +149,12 @@ def next_steps(file: Path, answers: Answers, lang: Lang) -> str:
     if lang == "th":
         return (
             f"เขียนไฟล์ {file} แล้ว ใช้ได้ทันที ลองคุยดู:\n  {program} chat --tenant {name}\n"
-            f"แก้ไฟล์ได้ทุกเมื่อ มีผลใน 5 วินาที ตรวจด้วย:\n  {program} tenants check {file} --lang th"
+            f"แก้ไฟล์ได้ทุกเมื่อ มีผลใน 5 วินาที ตรวจด้วย:\n  {program} tenants check {quote(str(file))} --lang th"
         )
     return (
         f"wrote {file}; it works as it is:\n  {program} chat --tenant {name}\n"
         f"Edit it whenever you like, a change counts within 5 seconds; what is wrong in it says:\n"
-        f"  {program} tenants check {file}"
+        f"  {program} tenants check {quote(str(file))}"
     )
 
 
@@ -191,7 +192,7 @@ channels:
 agents:
   default:
     # Who the bot is, how it speaks, and what it must not promise. It counts once there is a language model
-    # (OPENROUTER_API_KEY); the questions below are answered without one.
+    # (OPENROUTER_API_KEY, or llm.api_key here); the questions below are answered without one.
     instructions: |
       คุณเป็นพนักงานตอบแชตของร้าน พูดสุภาพ ลงท้ายด้วยค่ะ/คะ ตอบสั้นและตรงคำถาม
       ถ้าไม่แน่ใจให้บอกว่าขอเช็กกับทางร้านก่อน อย่าเดาราคาหรือเวลา

@@ -46,12 +46,14 @@ def list_tenants(settings: Settings) -> Outcome:
 
 
 def check_tenants(settings: Settings, files: Sequence[Path] = (), lang: Lang = "en") -> Outcome:
-    """Every mistake in the given files (none given: in all of CONFIG_DIR/tenants) with its place; 1 if there is any."""
+    """Every mistake in the given files, or those of the ids given (none: in all of CONFIG_DIR/tenants), with its place;
+    1 if there is any."""
     tenants = Tenants(settings)
     tenants.load()
     found = {os.path.realpath(status.file): status.errors for status in tenants.status()}
     checked: dict[Path, tuple[Mistake, ...]] = {}
-    for file in files or [status.file for status in tenants.status()]:
+    by_id = {Path(status.id): status.file for status in tenants.status()}
+    for file in [named if os.path.exists(named) else by_id.get(named, named) for named in files] or by_id.values():
         known = found.get(os.path.realpath(file))
         checked[file] = read_tenant(file, settings).mistakes if known is None else known
     if not checked:

@@ -60,7 +60,9 @@ def read_tenant(file: Path, settings: Settings) -> Reading:
 
 def check_file_name(file: Path) -> str:
     """The tenant's id. Raises TenantError for a name that is none."""
-    if file.suffix != ".yaml":
+    if file.suffix != ".yaml" and not os.path.lexists(file):
+        what, remedy = "does not exist", "check its path"
+    elif file.suffix != ".yaml":
         what, remedy = "does not end in .yaml", f"rename it to {file.stem.lower()}.yaml"
     elif not TENANT_ID.match(file.stem):
         good = re.sub(r"[^a-z0-9_-]", "-", file.stem.lower()).strip("-_")[:64] or "my-shop"

@@ -12,6 +12,7 @@ from config.settings import Settings
 from config.tenants import Tenants
 from gateway import assembly
 from gateway.cli import Failed
+from gateway.cli.common import doubt
 from gateway.dead_letters import DeadLetter, DeadLetters
 from gateway.inbox.opening import inbox_of
 from gateway.intake import policy_for
@@ -45,7 +46,7 @@ async def list_letters(settings: Settings, tenant: str | None) -> list[str]:
         names = [check_tenant(tenant)] if tenant else sorted(await letters.tenants())
         found = [letter for name in names for letter in await letters.list(name)]
     if not found:
-        return ["no dead letters"]
+        return [f"no dead letters{doubt(settings, tenant) if tenant else ''}"]
     return [
         f"{letter.id}  {iso(letter.at)}  {letter.tenant}  {letter.message.user_id}  "
         f"{letter.tries} tries  {letter.reason}"

@@ -153,8 +153,12 @@ async def _models(settings: Settings, tenants: Tenants, http: aiohttp.ClientSess
     keys: dict[tuple[str, str], list[str]] = {}
     if settings.openrouter_api_key:
         keys[settings.openrouter_base_url, settings.openrouter_api_key] = ["OPENROUTER_API_KEY"]
-    else:
-        yield Finding(True, "no LLM key", "FAQ and rules answer; OPENROUTER_API_KEY brings the model in")
+    without = [tenant.id for tenant in tenants.all() if not tenant.llm.api_key]
+    if without or not (keys or tenants.all()):
+        whose = f" for {', '.join(without)}" if without else ""
+        # The environment's key never goes to an endpoint of a tenant's own.
+        brings = "llm.api_key in the tenant's file" if keys else "OPENROUTER_API_KEY, or a tenant's own llm.api_key,"
+        yield Finding(True, f"no LLM key{whose}", f"FAQ and rules answer; {brings} brings the model in")
     for tenant in tenants.all():
         if tenant.llm.api_key:
             users = keys.setdefault((tenant.llm.base_url, tenant.llm.api_key.get_secret_value()), [])
@@ -171,9 +175,10 @@ async def _model(base: str, key: str, of: str, http: aiohttp.ClientSession) -> F
         status = await _status(http, f"{base}/models", headers)
     if status == 200:
         return Finding(True, f"the LLM endpoint takes the key ({of})")
+    where = "OPENROUTER_BASE_URL" if of == "OPENROUTER_API_KEY" else "llm.base_url in the tenant's file"
     if status in (401, 403):
         return Finding(False, f"the LLM key is refused ({of})", "copy it again, or make a new one")
-    return Finding(False, f"the LLM endpoint {_said(status)} ({of})", "check OPENROUTER_BASE_URL and the network")
+    return Finding(False, f"the LLM endpoint {_said(status)} ({of})", f"check {where} and the network")
 
 
 async def _channels(settings: Settings, tenant: Tenant, http: aiohttp.ClientSession) -> AsyncIterator[Finding]:

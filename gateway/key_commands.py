@@ -10,6 +10,7 @@ from config.settings import Settings
 from config.tenants import Tenants
 from gateway.assembly import memory_config
 from gateway.cli import Failed
+from gateway.cli.common import doubt
 from gateway.key_ring import KeyRing, MadeKey, Scope
 from memory.keys import check_tenant
 from memory.parts import make_lists
@@ -18,7 +19,7 @@ from memory.parts import make_lists
 def listed(settings: Settings, tenant: str) -> list[str]:
     with _ring(settings) as ring:
         found = ring.of(check_tenant(tenant))
-    return [_told(one) for one in found] or ["none made here"]
+    return [_told(one) for one in found] or [f"none made here{doubt(settings, tenant)}"]
 
 
 def _told(one: MadeKey) -> str:

@@ -15,6 +15,7 @@ from config.tenants import Tenants
 from gateway import assembly
 from gateway.audit import AuditLog, Deed
 from gateway.cli import Failed
+from gateway.cli.common import doubt
 from gateway.forgetting import Forgetting
 from gateway.inbox.opening import inbox_of
 from gateway.processes import use_redis
@@ -52,7 +53,7 @@ async def show(settings: Settings, tenant: str, user: str) -> list[str]:
         check_tenant(tenant)
         memory = await manager.longterm.load(tenant, await manager.knowledge.canonical(tenant, user))
     if memory is None:
-        raise Failed(f"nothing is known of {user} at {tenant}")
+        raise Failed(_unknown(settings, tenant, user))
     person = memory.person
     lines = [f"{memory.user_id}" + (f"  {person.display_name}" if person and person.display_name else "")]
     if person and person.identities:
@@ -64,11 +65,16 @@ async def show(settings: Settings, tenant: str, user: str) -> list[str]:
     return lines
 
 
+def _unknown(settings: Settings, tenant: str, user: str) -> str:
+    ids = "" if ":" in user else f"; an id names its channel: terminal:{user}, web:{user}, line:U…"
+    return f"nothing is known of {user} at {tenant}{ids}{doubt(settings, tenant)}"
+
+
 async def search(settings: Settings, tenant: str, user: str, query: str, limit: int) -> list[str]:
     _note(settings, tenant, "read", "search", user)
     async with manager_of(settings) as manager:
         hits = await manager.search(tenant, user, query, limit)
-    return [f"{hit.score:.2f}  {hit.kind}  {hit.text}" for hit in hits] or ["nothing found"]
+    return [f"{hit.score:.2f}  {hit.kind}  {hit.text}" for hit in hits] or [f"nothing found{doubt(settings, tenant)}"]
 
 
 async def export(settings: Settings, tenant: str, user: str | None) -> list[str]:
@@ -83,7 +89,7 @@ async def export(settings: Settings, tenant: str, user: str | None) -> list[str]
             if value is not None and all(value["user_id"] != known["user_id"] for known in values):
                 values.append(value)
     if user and not values:
-        raise Failed(f"nothing is known of {user} at {tenant}")
+        raise Failed(_unknown(settings, tenant, user))
     return [orjson.dumps(value).decode() for value in values]
 
 

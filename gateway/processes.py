@@ -370,11 +370,10 @@ def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str
     shop = tenants.get("demo") or next(iter(tenants.all()), None)
     name = shop.id if shop else "demo"
     where = f"http://{host}:{port}"
-    model = settings.openrouter_model if settings.openrouter_api_key else "no LLM key: FAQ and rules answer"
     web = any(channel.platform == "web" for one in tenants.all() for channel in one.channels.values())
     terminal = f"another terminal:  .venv/bin/chat-chat chat --tenant {name}"
     lines = [
-        f"chat-chat is ready on {where} with {len(tenants.all())} tenant(s); {model}.",
+        f"chat-chat is ready on {where} with {len(tenants.all())} tenant(s); {_who_answers(settings, tenants)}.",
         f"1. Talk to the bot in a browser at {where}/ or in {terminal}" if web else f"1. Talk to the bot in {terminal}",
         f"2. Make it yours: edit {settings.config_dir / 'tenants' / f'{name}.yaml'}; saved changes count at once.",
         "3. Connect LINE or Telegram as that file says, then:  .venv/bin/chat-chat webhooks set",
@@ -386,6 +385,19 @@ def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str
     if made:
         lines.append(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {made}")
     click.echo("\n".join(lines))
+
+
+def _who_answers(settings: Settings, tenants: Tenants) -> str:
+    """Which models answer: the key may be the environment's or a tenant's own."""
+    shops = tenants.all()
+    keyed = [tenant for tenant in shops if tenant.llm.api_key]
+    models = sorted({agent.model for tenant in keyed for agent in tenant.agents.values()})
+    if not shops and settings.openrouter_api_key:
+        return settings.openrouter_model
+    if not models:
+        return "no LLM key: FAQ and rules answer"
+    told = ", ".join(models) if len(models) <= 3 else f"{len(models)} models"
+    return told if len(keyed) == len(shops) else f"{told} for {len(keyed)} of them, FAQ and rules for the others"
 
 
 # -- cleanup -----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from config.settings import Settings
 from gateway import assembly
 from gateway.cli import Failed
+from gateway.cli.common import doubt
 from gateway.processes import use_redis
 from gateway.staff_tasks import StaffTasks, Task
 from memory.keys import check_tenant
@@ -26,7 +27,7 @@ async def _tasks(settings: Settings) -> AsyncIterator[StaffTasks]:
 async def listed(settings: Settings, tenant: str) -> list[str]:
     async with _tasks(settings) as tasks:
         found = await tasks.all(check_tenant(tenant))
-    return [line for task in found for line in _lines(task)] or ["nobody waits for an answer"]
+    return [line for task in found for line in _lines(task)] or [f"nobody waits for an answer{doubt(settings, tenant)}"]
 
 
 async def done(settings: Settings, tenant: str, task_id: str) -> str:

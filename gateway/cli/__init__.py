@@ -31,7 +31,7 @@ __all__ = ["Failed", "cli", "in_loop", "main"]
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="chat-chat")
 def cli() -> None:
-    """A messaging bot for shops on LINE, Telegram and the terminal, which remembers its customers.
+    """A messaging bot for shops on LINE, Telegram, the web and the terminal, which remembers its customers.
 
     \b
     Begin with:

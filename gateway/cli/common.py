@@ -6,9 +6,12 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from config.settings import Settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -99,6 +102,14 @@ def tenants_of(only: str | None) -> Any:
     if tenant is None:
         raise Failed(f"there is no tenant {only!r} that works: see `chat-chat tenants check`")
     return [tenant]
+
+
+def doubt(settings: Settings, tenant: str) -> str:
+    """What follows "nothing found": empty, but for a tenant without a file, whose id may be mistyped. What is kept of a
+    shop that is gone can be asked for all the same."""
+    if (settings.config_dir / "tenants" / f"{tenant}.yaml").exists():
+        return ""
+    return f"; there is no tenant file {tenant}.yaml: `chat-chat tenants list` shows which there are"
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from gateway.cli.common import EXAMPLE, guarded, in_loop, read_settings
 
 @click.group()
 def tasks() -> None:
-    """Customers who wrote while the shop was closed and wait for an answer of its people."""
+    """Customers who wait for an answer of the shop's people: it was closed, or nobody knew what they asked."""
 
 
 @tasks.command("list", epilog=EXAMPLE + "chat-chat tasks list --tenant demo")

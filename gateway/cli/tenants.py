@@ -35,8 +35,8 @@ def tenants_list() -> None:
 def tenants_check(files: tuple[Path, ...], lang: Lang | None) -> None:
     """Tells every mistake in tenant files, and how to mend it.
 
-    Of all files, or those named: file, line, field, what is wrong, the place with a caret below it, the remedy. Exit
-    status 1 if there is any."""
+    Of all files, or those named, by path or by the shop's id: file, line, field, what is wrong, the place with a caret
+    below it, the remedy. Exit status 1 if there is any."""
     from config.shown import language_of
     from config.tenant_commands import check_tenants
 

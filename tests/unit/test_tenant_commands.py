@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -151,3 +152,21 @@ def test_schema_describes_a_file_as_it_is_written() -> None:
     placeholder = {"type": "string", "pattern": r"^\$\{[A-Za-z_*][A-Za-z0-9_*]*\}$"}
     assert line["allow_push"]["anyOf"] == [{"type": "boolean"}, placeholder]
     assert schema["$defs"]["Text"]["anyOf"][0] == {"type": "string"}
+
+
+def test_check_takes_a_shop_by_its_id_and_says_of_one_that_is_not_there_that_it_is_not(tmp_path: Path) -> None:
+    given = settings(tmp_path, alpha=GOOD, beta=GOOD + "languag: th\n")
+    assert check_tenants(given, [Path("alpha")]) == (f"{tmp_path}/tenants/alpha.yaml: ok", 0)
+    assert check_tenants(given, [Path("gamma")]).text.splitlines()[0] == (
+        "gamma:1:1: (file): does not exist — check its path"
+    )
+
+
+@pytest.mark.parametrize("lang", ["en", "th"])
+def test_the_command_that_new_names_can_be_pasted_where_a_folder_has_a_space(
+    tmp_path: Path, lang: Literal["en", "th"]
+) -> None:
+    config = tmp_path / "con fig"
+    config.mkdir()
+    text = new_tenant(settings(config), Answers("my-shop"), lang).text
+    assert f"tenants check '{config}/tenants/my-shop.yaml'" in text.splitlines()[-1]

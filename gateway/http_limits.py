@@ -127,6 +127,13 @@ class GuardedHttp(HttpToolsProtocol):
         if not self.declines():
             super().on_message_complete()
 
+    def handle_websocket_upgrade(self) -> None:
+        """What the WebSocket's side can't read it neither answers nor ends: a body, a head beyond limits of its own."""
+        super().handle_websocket_upgrade()
+        protocol: Any = self.transport.get_protocol()
+        if protocol.conn.handshake_exc is not None and not self.transport.is_closing():
+            self._refuse(b"400 Bad Request")
+
     def _watch(self) -> None:
         if self._timer is None:
             self._timer = self.loop.call_later(HEAD_WITHIN, self._refuse, b"408 Request Timeout")

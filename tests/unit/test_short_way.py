@@ -125,6 +125,25 @@ async def test_an_address_that_is_no_webhooks_is_the_servers_to_read(path: bytes
     assert (len(app.asked), app.taken.empty()) == (1, True)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        b"Content-Length: 5\r\n\r\nhello",
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"".join(b"X-%d: 1\r\n" % number for number in range(200)) + b"\r\n",
+        b"X: " + b"a" * 20_000 + b"\r\n\r\n",
+    ],
+    ids=["body", "chunks", "many lines", "long line"],
+)
+async def test_a_websocket_that_can_t_be_read_is_refused_and_holds_no_connection(more: bytes, served: Any) -> None:
+    *_, reader, writer = served
+    offers = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    key = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    writer.write(b"GET /api/v1/live HTTP/1.1\r\nHost: x\r\n" + offers + key + more)
+    async with asyncio.timeout(60):
+        assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+
+
 OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
 
 

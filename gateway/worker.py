@@ -95,7 +95,9 @@ class Worker:
                 claim = structs.replace(claim, hurried=True)
             name = claim.conversation
             if (earlier := self._newest.get(name)) is not None:
-                if event_of(self._active[earlier].messages[0]) == event_of(claim.messages[0]):
+                before = self._active[earlier]
+                again = event_of(before.messages[0]) == event_of(claim.messages[0])
+                if again and claim.attempts > before.attempts:  # a turn that waits for its customer counts no try
                     _stop(earlier)  # its lease ended while this process was not running
                 else:
                     _stop_soon(earlier)

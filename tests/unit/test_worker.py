@@ -118,6 +118,37 @@ def test_a_turn_whose_conversation_goes_on_at_once_comes_to_its_own_end(
     assert [record.message for record in caplog.records if "claim lost" in record.message] == []
 
 
+def test_a_turn_that_waits_for_its_customer_is_no_lost_one_when_they_have_written_already(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What it was to wait for is there: the same messages are claimed again before the queue's answer is read."""
+    loop, ended, stop = OwnTime(), list[str](), asyncio.Event()
+    inbox = InProcessInbox(clock=loop.time)
+
+    async def handle(claim: Claim) -> None:
+        if not ended and claim.outbox is None:
+            await inbox.put([(structs.replace(message(1), event_id="next", platform="web"), Policy())])
+            assert await inbox.park(claim, b"{}", 60.0)
+            await asyncio.sleep(0.1)  # for the answer
+            ended.append("parked")
+            return
+        await asyncio.sleep(0.2)
+        await inbox.finish(claim, None)
+        ended.append(claim.messages[0].event_id)
+        if ended[-1] == "next":
+            stop.set()
+
+    async def work() -> None:
+        await inbox.put([(structs.replace(message(1), event_id="first", platform="web"), Policy())])
+        async with asyncio.timeout(3600):
+            await Worker(inbox, handle).run(stop)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(work())
+    assert ended == ["parked", "first", "next"]
+    assert [record.message for record in caplog.records if "claim lost" in record.message] == []
+
+
 def test_what_goes_wrong_beside_a_heartbeat_does_not_end_the_next_ones(caplog: pytest.LogCaptureFixture) -> None:
     loop, stop, beats = OwnTime(), asyncio.Event(), [0]
     inbox = InProcessInbox(clock=loop.time)

@@ -90,7 +90,7 @@ def _lines(settings: Settings, tenant: str, files: Sequence[FileState]) -> tuple
     lines = []
     for one in files:
         state = f"{one.error}: {one.remedy}" if one.error else "is being written" if one.waits else "ok"
-        lines.append(f"{folder / one.name}  {one.passages} passages  {state}")
+        lines.append(f"{folder / one.name}  {one.passages} passage{'s' * (one.passages != 1)}  {state}")
     return lines or [f"{folder} holds no files: put .md, .txt, .csv or .pdf there"], not any(one.error for one in files)
 
 

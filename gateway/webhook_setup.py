@@ -35,18 +35,21 @@ class WebhookState:
         return f"{self.tenant}/{self.channel} ({self.platform}): {said}"
 
 
+NONE = "no channel is on LINE or Telegram yet: the tenant's file shows where their tokens go (`chat-chat tenants list`)"
+
+
 async def set_webhooks(settings: Settings, tenants: Iterable[Tenant]) -> list[tuple[bool, str]]:
     """Registers every channel, and says how each ended: well or not, and a line about it."""
     async with _platforms(settings) as (line, telegram):
         states = register(tenants, settings.public_url, line, telegram)
-        return [(state.ok, str(state)) async for state in states]
+        return [(state.ok, str(state)) async for state in states] or [(True, NONE)]
 
 
 async def webhook_info(settings: Settings, tenants: Iterable[Tenant]) -> list[tuple[bool, str]]:
     """What the platforms have registered for every channel: well or not, and a line about it."""
     async with _platforms(settings) as (line, telegram):
         states = inspect(tenants, settings.public_url, line, telegram)
-        return [(state.ok, str(state)) async for state in states]
+        return [(state.ok, str(state)) async for state in states] or [(True, NONE)]
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 
 from config.settings import Settings
 from config.tenant_files import read_tenant
@@ -41,7 +42,7 @@ async def export(settings: Settings, tenant: str, to: Path | None, bar: Bar) -> 
             manifest = pack(parts, tenant, iso(now), to, progress, _vault(settings).of(tenant).readable)
     lines = [f"wrote {to}: {_counts(manifest.files)}", f"sha256 of all of it: {manifest.hash}"]
     lines.append("Not in it: secrets, API keys, and what is being said just now.")
-    return [*lines, f"In the new place: chat-chat tenants import {to.name}"]
+    return [*lines, f"In the new place: chat-chat tenants import {quote(to.name)}"]
 
 
 async def arrive(

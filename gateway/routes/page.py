@@ -123,7 +123,7 @@ def router(
             language = _language(None, lang, request)
             status = 404 if tenant else 200
             body = pages.get_template("shops.html").render(
-                lang=language, shops=[] if tenant else shops, say=sayings(language), static=static.link
+                lang=language, shops=[] if tenant else shops, asked=tenant, say=sayings(language), static=static.link
             )
             return Response(body, status, _headers(()), "text/html")
         language = _language(found, lang, request)

@@ -34,6 +34,10 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "en": "No answer yet. It will appear here once it is ready.",
     },
     "gone": {"th": "ตอนนี้แชตนี้ปิดอยู่ค่ะ", "en": "This chat is closed at the moment."},
+    "wrong_shop": {
+        "th": "ไม่พบแชตของร้านตามที่อยู่นี้ค่ะ กรุณาตรวจสอบที่อยู่อีกครั้ง",
+        "en": "No shop has its chat at this address. Please check the address.",
+    },
     "no_shop": {"th": "ยังไม่มีร้านที่เปิดแชตหน้าเว็บค่ะ", "en": "No shop has a web chat here."},
 }
 

@@ -277,6 +277,9 @@ async def test_one_page_lists_the_shops_when_there_are_several(
         answer = await page.goto(f"{home.url}/?tenant=three")
         assert answer is not None
         assert answer.status == 404
+        await page.goto(f"{home.url}/?tenant=mistyped&lang=en")  # and not that there is no shop
+        told = "No shop has its chat at this address. Please check the address."
+        await expect(page.locator("main")).to_have_text(told)
         await page.close()
 
 

@@ -128,3 +128,10 @@ async def test_the_commands_say_a_line_a_channel(platforms: Platforms) -> None:
     tenants = [shop(line=LINE, tg=POLLING)]
     assert await set_webhooks(settings, tenants) == lines
     assert await webhook_info(settings, tenants) == lines
+
+
+async def test_a_tenant_with_nothing_to_register_is_told_so() -> None:
+    web = shop(web={"platform": "web"})
+    told = "no channel is on LINE or Telegram yet: the tenant's file shows where their tokens go"
+    for command in (set_webhooks, webhook_info):
+        assert await command(Settings(public_url=PUBLIC), [web]) == [(True, f"{told} (`chat-chat tenants list`)")]

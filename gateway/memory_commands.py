@@ -136,7 +136,9 @@ async def forget(settings: Settings, tenant: str, user: str) -> list[str]:
                 receipt = await Forgetting(manager, inbox, client, settings.data_dir)(tenant, user)
         finally:
             await inbox.close()
-    return [f"{name}: {count}" for name, count in receipt.items()]
+    lines = [f"{name}: {count}" for name, count in receipt.items()]
+    something = any(count for count in receipt.values() if isinstance(count, int))
+    return lines if something else [*lines, _unknown(settings, tenant, user)]
 
 
 async def reindex(settings: Settings, tenant: str | None, progress: Callable[[str], Progress]) -> list[str]:
@@ -144,7 +146,10 @@ async def reindex(settings: Settings, tenant: str | None, progress: Callable[[st
     makes them; `progress` gives a bar for one."""
     done = []
     async with manager_of(settings) as manager:
-        for one in [check_tenant(tenant)] if tenant else await manager.longterm.tenants():
+        every = await manager.longterm.tenants()
+        if tenant and check_tenant(tenant) not in every and (more := doubt(settings, tenant)):
+            raise Failed(f"nothing is kept of {tenant}{more}")
+        for one in [tenant] if tenant else every:
             with progress(one) as told:
                 people = await manager.catalog.refresh(one, anew=True, progress=told)
             with progress(f"{one}, by meaning") as told:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from gateway.cli.common import EXAMPLE, guarded, read_settings
+from gateway.cli.common import EXAMPLE, doubt, guarded, read_settings
 
 
 @click.command(epilog=EXAMPLE + "chat-chat audit --tenant demo --user line:U4af --since 2026-11-01")
@@ -22,6 +22,9 @@ def audit(tenant: str, user: str | None, since: datetime | None, limit: int) -> 
 
     from gateway.audit import AuditLog
 
-    log = AuditLog(read_settings().data_dir)
-    for one in itertools.islice(log.of(tenant, user, since.replace(tzinfo=UTC) if since else None), limit):
-        click.echo(f"{one.at}  {one.who}  {one.did}  {one.whose or '-'}  {one.by}  {one.status}")
+    settings, found = read_settings(), None
+    log = AuditLog(settings.data_dir)
+    for found in itertools.islice(log.of(tenant, user, since.replace(tzinfo=UTC) if since else None), limit):
+        click.echo(f"{found.at}  {found.who}  {found.did}  {found.whose or '-'}  {found.by}  {found.status}")
+    if found is None:
+        click.echo(f"nothing is recorded{doubt(settings, tenant)}")

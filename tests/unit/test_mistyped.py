@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from config.settings import Settings
 from gateway import dead_letter_commands, key_commands, memory_commands, task_commands
 from gateway.cli import Failed
+from gateway.cli.audit import audit
+from gateway.memory_commands import Progress
 
 THERE_IS_NONE = "; there is no tenant file shpo.yaml: `chat-chat tenants list` shows which there are"
 
@@ -26,6 +30,27 @@ async def test_nothing_found_says_when_there_is_no_such_tenant(settings: Setting
     assert await task_commands.listed(settings, tenant) == [f"nobody waits for an answer{more}"]
     assert await dead_letter_commands.list_letters(settings, tenant) == [f"no dead letters{more}"]
     assert key_commands.listed(settings, tenant) == [f"none made here{more}"]
+    *counts, told = await memory_commands.forget(settings, tenant, "line:U1")
+    assert "sessions: 0" in counts
+    assert told == f"nothing is known of line:U1 at {tenant}{more}"
+
+
+async def test_no_index_is_made_of_a_mistyped_tenant(settings: Settings) -> None:
+    def progress(what: str) -> Progress:
+        return contextlib.nullcontext(lambda done, of: None)
+
+    assert await memory_commands.reindex(settings, "shop", progress) == ["shop: 0 taken in"]
+    with pytest.raises(Failed) as told:
+        await memory_commands.reindex(settings, "shpo", progress)
+    assert told.value.message == f"nothing is kept of shpo{THERE_IS_NONE}"
+    assert [one.name for one in (settings.data_dir / "index").glob("*.sqlite")] == ["shop.sqlite"]
+
+
+def test_an_audit_of_nobody_says_so(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONFIG_DIR", str(settings.config_dir))
+    monkeypatch.setenv("DATA_DIR", str(settings.data_dir))
+    told = CliRunner().invoke(audit, ["--tenant", "shpo"])
+    assert told.output == f"nothing is recorded{THERE_IS_NONE}\n"
 
 
 async def test_a_name_that_is_no_id_is_told_how_ids_are_written(settings: Settings) -> None:

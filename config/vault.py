@@ -22,6 +22,8 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from config.extras import install
+
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -210,7 +212,7 @@ def parse_keys(raw: str) -> tuple[bytes, ...]:
     if len({key_id(key) for key in keys}) < len(keys):
         raise ValueError("holds the same key twice; allowed: each key once, the current one first")
     if missing := [name for name in ("cryptography", "sqlcipher3") if find_spec(name) is None]:
-        raise ValueError(f"needs {' and '.join(missing)}: pip install 'chat-chat[encryption]'")
+        raise ValueError(f"needs {' and '.join(missing)}: {install('encryption')}")
     return tuple(keys)
 
 

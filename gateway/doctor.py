@@ -11,6 +11,7 @@ from pathlib import Path
 import aiohttp
 from redis.exceptions import RedisError
 
+from config.extras import install
 from config.settings import Settings, SettingsError
 from config.tenant_files import read_tenant
 from config.tenants import LineChannel, TelegramChannel, Tenant, Tenants
@@ -75,7 +76,7 @@ async def _longterm(settings: Settings) -> list[Finding]:
     try:
         from memory.postgres.database import Database
     except ImportError:
-        remedy = "install it: pip install 'chat-chat[postgres]'"
+        remedy = f"install it: {install('postgres')}"
         return [Finding(False, "LONGTERM_URL is set and the PostgreSQL driver is missing", remedy)]
     database = Database(settings.longterm_url)
     try:

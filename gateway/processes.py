@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from config.extras import install
 from config.settings import Settings
 from gateway import heap, logs
 from gateway.admin_key import KEY_FILE, admin_key
@@ -50,7 +51,7 @@ def _set_up(service: str, host: str | None = None) -> Iterator[tuple[Settings, S
     if host is not None:
         check_exposure(settings, host)
     if settings.longterm_url and find_spec("psycopg_pool") is None:
-        raise Failed("LONGTERM_URL needs PostgreSQL's driver: pip install 'chat-chat[postgres]'")
+        raise Failed(f"LONGTERM_URL needs PostgreSQL's driver: {install('postgres')}")
     logging_ = logs.setup(settings.log_level, settings.log_format)
     password = urlsplit(settings.longterm_url or "").password
     for secret in (settings.openrouter_api_key, settings.admin_api_key, password):
@@ -69,7 +70,7 @@ def _traced(settings: Settings, service: str, logging_: logs.Logging) -> Iterato
         yield NO_SPANS
         return
     if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
-        raise Failed("OTEL_EXPORTER_OTLP_ENDPOINT needs OpenTelemetry: pip install 'chat-chat[otel]'")
+        raise Failed(f"OTEL_EXPORTER_OTLP_ENDPOINT needs OpenTelemetry: {install('otel')}")
     from importlib.metadata import version
 
     from gateway.tracing import Tracing

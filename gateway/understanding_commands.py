@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from config.extras import install
 from config.settings import Settings
 from config.tenants import Tenants
 from config.vault import Safe
@@ -38,7 +39,7 @@ def listed(settings: Settings, tenant: str) -> list[str]:
 def train(settings: Settings, tenant: str) -> str:
     """Makes the tenant's own classifier; workers take it within seconds."""
     if not local.installed():
-        raise Failed("needs the extra: pip install 'chat-chat[local]'; corrected words themselves need no training")
+        raise Failed(f"needs the extra: {install('local')}; corrected words themselves need no training")
     from processors.local.own import NothingLearned
 
     try:

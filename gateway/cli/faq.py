@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import click
 
+from config.extras import install
 from gateway.cli.common import EXAMPLE, Failed, guarded, read_settings
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ def _told(work: Callable[[], T]) -> T:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "openpyxl":
             raise
-        raise Failed("this needs the extra xlsx: pip install 'chat-chat[xlsx]'") from error
+        raise Failed(f"this needs the extra xlsx: {install('xlsx')}") from error
     except TableError as error:
         raise Failed("; ".join(error.wrong[:20])) from error
     except CannotDo as error:

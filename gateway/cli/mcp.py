@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from config.extras import install
 from gateway.cli.common import EXAMPLE, Failed, guarded, in_loop, read_settings
 
 
@@ -21,7 +22,7 @@ def mcp(tenant: str | None, key: str | None, http: bool, host: str, port: int) -
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
             raise
-        raise Failed("this needs the extra mcp: pip install 'chat-chat[mcp]'") from error
+        raise Failed(f"this needs the extra mcp: {install('mcp')}") from error
     if http:
         in_loop(mcp_server.over_http(read_settings(), host, port))
         return

@@ -11,6 +11,7 @@ import sys
 from argparse import ArgumentParser
 from pathlib import Path
 
+from config.extras import install
 from processors.local import installed
 
 
@@ -22,7 +23,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     if not installed():
-        sys.exit("needs the extra: pip install 'chat-chat[local]'")
+        sys.exit(f"needs the extra: {install('local')}")
     from processors.local.classifier import FILE
     from processors.local.training import labelled, train, train_wording, written
     from processors.local.vectors import SentenceVectors

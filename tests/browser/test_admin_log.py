@@ -54,7 +54,7 @@ async def test_a_classifier_is_trained_beside_the_work_and_what_came_of_it_is_to
             corrections.add(folder, said, manager.vault.of("shop"))
             await page.goto(f"{home.url}/admin/shop/teach")
             if not local.installed():
-                await expect(page.locator("#training")).to_contain_text("chat-chat[local]")
+                await expect(page.locator("#training")).to_contain_text(".[local]")
                 return
             await page.get_by_role("button", name="Train").click()
             await expect(page.locator("#training")).to_contain_text("Being trained")

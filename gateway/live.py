@@ -73,7 +73,8 @@ class Live:
             exchange.state if changed else "",
             exchange.now,
         )
-        self._tell_later(exchange.ref.tenant, turn.events)
+        # Behind what it answers, which another process gathers for as long: an instant answer stood before it.
+        asyncio.get_running_loop().call_later(2 * TOGETHER, self._tell_later, exchange.ref.tenant, turn.events)
 
     def remembered(self, tenant: str, user: str) -> None:
         """What is known of a person ("": of the tenant itself) changed. From any thread."""

@@ -24,13 +24,14 @@ from memory.long_term.forgotten import Marks
 from memory.long_term.place import Compression, FileMark, Mark, Place
 from memory.models import LongTermMemory
 from memory.retention import Retention
+from memory.unhurried import Unhurried
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-# A longer journal is folded in: some fifty events for one rewrite of the file. Four times as many cost whoever reads
-# them anew four milliseconds.
-JOURNAL_BYTES = 32 * 1024
+# A longer journal is folded in, when there is time for it: some fifty events for one rewrite of the file. Four times as
+# many cost whoever reads them anew four milliseconds, and are folded in at once.
+JOURNAL_BYTES, _AT_ONCE = 32 * 1024, 4
 _LONG, _MOST_SPELLED = 64 * 1024, 1000
 
 
@@ -64,6 +65,7 @@ class Files:
         self._noted = noted or (lambda tenant, user: None)
         self._forgotten = Marks(base)
         self._spelled: set[FileMark] = set()  # long files that were UTF-8 when they were read
+        self._folding = Unhurried("folding journals")
 
     def stamp(self, tenant: str, user: str) -> str:
         place = self._place(tenant, user)
@@ -178,11 +180,13 @@ class Files:
             self._noted(tenant, user)
             if memory is not None:  # known already: the next reader need not read what was just written
                 self._cache.put((tenant, user), Entry(Mark(mark.file, mark.of_file, (inode, size)), size, memory))
-            if size > JOURNAL_BYTES or mark.file is None:
+            if size > _AT_ONCE * JOURNAL_BYTES or mark.file is None:
                 try:
                     self._fold(place, tenant, user, self._clock())
                 except OSError as error:  # the lines are safe in the journal; the next save tries again
                     log.warning("the journal %s can't be folded in now: %s", place.journal, error.strerror)
+            elif size > JOURNAL_BYTES:
+                self._folding.add((tenant, user), lambda: self._fold_later(tenant, user))
 
     def compact(self, tenant: str, user: str, now: datetime) -> int:
         place = self._place(tenant, user)
@@ -195,6 +199,16 @@ class Files:
                 if place.mark() != before:
                     self._noted(tenant, user)
                 return removed
+
+    def _fold_later(self, tenant: str, user: str) -> None:
+        try:
+            self.compact(tenant, user, self._clock())
+        except LongTermUnavailable as error:  # as above
+            log.warning("a journal can't be folded in now: %s", error)
+
+    def close(self) -> None:
+        """What is still to be folded in stays in its journal."""
+        self._folding.drop(lambda key: True)
 
     def rewrite(self, tenant: str, user: str, change: Callable[[LongTermMemory], LongTermMemory]) -> bool:
         place = self._place(tenant, user)

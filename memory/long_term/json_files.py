@@ -253,3 +253,4 @@ class JsonFiles:
         if self._due is not None:
             self._due.stop()
         await self._lanes.close()
+        await asyncio.to_thread(self._files.close)

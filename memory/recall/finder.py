@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence, Set
 from datetime import datetime
+from functools import partial
 from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from memory.recall.sought import surely
 from memory.recall.vector_file import Stored, VectorFile
 from memory.recall.word_files import WordFiles
 from memory.threads import in_thread
+from memory.unhurried import Key, Unhurried
 from processors.llm import LLMUnavailable
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ _HELD_BYTES = 40 * 1024 * 1024  # in all of them, about; the least recently used
 _MANY = 24  # entries from which words are kept on disk: reading them takes a seventh of making them anew
 _KEPT_AFTER, _KEPT_PART = 24, 8  # new entries, at the least, and which part of all: what packs and writes all of them
 _KEPT_GOING = 12  # the same of somebody who is held no longer
+_MOST_KEPT = 64  # persons whose words wait to be written: of whom there are more, they are made anew
 _AT_ONCE = 16  # vectors that are made before a search answers; the rest come behind it
 _PART = 256  # vectors between two writes
 _CLOSEST = 400  # of one search
@@ -53,6 +56,7 @@ class Finder:
         self._forgotten = forgotten
         self._file = VectorFile(base, vault) if base is not None else None
         self._words = WordFiles(base, vault) if base is not None else None
+        self._keeping = Unhurried("keeping words")
         self._embeddings_of = embeddings_of
         self._held: OrderedDict[tuple[str, str, str], _Owned] = OrderedDict()
         self._size = 0  # of all that are held
@@ -126,13 +130,13 @@ class Finder:
             self._let_go(key)
         if self._file is not None:
             await asyncio.to_thread(self._file.keep, tenant, user, {one.id: one.digest for one in entries})
-        await self._of_words(lambda words: words.drop(tenant, [user]))
+        await self._of_words(lambda words: words.drop(tenant, [user]), lambda key: key == (tenant, user))
 
     async def drop(self, tenant: str, users: Collection[str]) -> int:
         """Everything of these; how many vectors."""
         for key in [key for key in self._held if key[0] == tenant and key[1] in users]:
             self._let_go(key)
-        await self._of_words(lambda words: words.drop(tenant, users))
+        await self._of_words(lambda words: words.drop(tenant, users), lambda key: key[0] == tenant and key[1] in users)
         return await asyncio.to_thread(self._file.drop, tenant, users) if self._file is not None else 0
 
     async def expire(self, tenant: str, before: datetime) -> None:
@@ -148,12 +152,13 @@ class Finder:
             self._let_go(key)
         if self._file is not None:
             await asyncio.to_thread(self._file.remove, tenant)
-        await self._of_words(lambda words: words.remove(tenant))
+        await self._of_words(lambda words: words.remove(tenant), lambda key: key[0] == tenant)
 
     async def close(self) -> None:
         for task in self._later:
             task.cancel()
         await asyncio.gather(*self._later, return_exceptions=True)
+        await asyncio.to_thread(self._keeping.finish)
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
@@ -175,18 +180,16 @@ class Finder:
         few = owned.made(entries) if isinstance(entries, Made) else entries
         if owned.ranking.update(few, many, shown):
             owned.complete = False
-        owned.worth, keep = worth, None
+        owned.worth = worth
         if worth and owned.ranking.added >= max(_KEPT_AFTER, len(owned.ranking) // _KEPT_PART):
-            keep = self._kept(tenant, user, owned.taken(user))  # which packs it, so that it takes less
+            self._keep(tenant, user, owned)  # which packs it, so that it takes less
         self._size += owned.ranking.size - owned.size
         owned.size = owned.ranking.size
         while len(self._held) > 1 and (len(self._held) > _HELD or self._size > _HELD_BYTES):
             oldest = next(iter(self._held))
             gone = self._let_go(oldest)
             if gone.worth and gone.ranking.added >= _KEPT_GOING:
-                self._soon(self._kept(*oldest[:2], gone.taken(oldest[1])))
-        if keep is not None:
-            await keep
+                self._keep(*oldest[:2], gone)
         return owned, few
 
     def _let_go(self, key: tuple[str, str, str]) -> _Owned:
@@ -194,9 +197,10 @@ class Finder:
         self._size -= owned.size
         return owned
 
-    async def _kept(self, tenant: str, user: str, kept: Kept) -> None:
-        assert self._words is not None
-        await in_thread(self._keep_words, self._words, tenant, user, kept)
+    def _keep(self, tenant: str, user: str, owned: _Owned) -> None:
+        """When there is time for it."""
+        if self._words is not None and len(self._keeping) < _MOST_KEPT:
+            self._keeping.add((tenant, user), partial(self._keep_words, self._words, tenant, user, owned.taken(user)))
 
     def _keep_words(self, words: WordFiles, tenant: str, user: str, kept: Kept) -> None:
         words.save(tenant, user, kept)
@@ -212,11 +216,18 @@ class Finder:
         except (LongTermUnavailable, OSError) as error:
             log.warning("what somebody forgotten is found by may be kept: %s", error, extra={"tenant": tenant})
 
-    async def _of_words(self, work: Callable[[WordFiles], None]) -> None:
-        if self._words is None:
+    async def _of_words(self, work: Callable[[WordFiles], None], whose: Callable[[Key], bool] | None = None) -> None:
+        """`whose`: of these nothing that was to be kept is kept any more."""
+        if (words := self._words) is None:
             return
+
+        def done() -> None:
+            if whose is not None:
+                self._keeping.drop(whose)
+            work(words)
+
         try:
-            await asyncio.to_thread(work, self._words)
+            await asyncio.to_thread(done)
         except OSError as error:
             raise LongTermUnavailable(f"which words stand where can't be removed: {error.strerror or error}") from error
 

@@ -25,6 +25,7 @@ from memory.models import Changes, LongTermMemory
 from memory.person import new as new_person
 from memory.remember import Remember, _learned
 from memory.retention import Retention
+from memory.unhurried import Unhurried
 from processors.models import EventType, MemoryEvent
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -47,6 +48,12 @@ def event(number: int) -> MemoryEvent:
 def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a folder of marks that is just made nobody says for two seconds that it holds none."""
     monkeypatch.setattr(forgotten, "_RACY", 0)
+
+
+@pytest.fixture(autouse=True)
+def folded_when_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A journal is folded in when somebody has time for it, which is another time for each worker."""
+    monkeypatch.setattr(Unhurried, "add", lambda *_: None)
 
 
 def on(base: Path) -> JsonFiles:

@@ -90,6 +90,14 @@ def words_file(base: Path) -> Path:
     return Path(keys.words_file(base / "index", TENANT, USER))
 
 
+async def kept_words(base: Path) -> Path:
+    """Once somebody had time to write them."""
+    async with asyncio.timeout(20):
+        while not words_file(base).exists():
+            await asyncio.sleep(0.01)
+    return words_file(base)
+
+
 class TestUnread:
     async def test_the_events_are_those_of_the_file(self, tmp_path: Path) -> None:
         known = [event(number) for number in range(300)]
@@ -377,11 +385,12 @@ class TestWords:
         known, held = unread([event(number) for number in range(52)]), Finder(tmp_path / "index")
         for some in (known[:40], known):
             await held.find(TENANT, USER, [], "latte", 10, many=some, now=NOW)
+            await asyncio.to_thread(held._keeping.finish)
         kept = WordFiles(tmp_path / "index").load(TENANT, USER)
         assert kept is not None
         assert len(kept.ids) == 40
         await held.find(TENANT, "line:U2", [], "latte", 10, many=known[:3], now=NOW)
-        await asyncio.gather(*held._later)
+        await asyncio.to_thread(held._keeping.finish)
         kept = WordFiles(tmp_path / "index").load(TENANT, USER)
         assert kept is not None
         assert len(kept.ids) == 52
@@ -516,8 +525,8 @@ class TestGone:
         seen = await manager.knowledge.seen_by(TENANT, USER)
         await manager.forget(TENANT, USER)
         assert await manager.knowledge.found(TENANT, USER, seen, "latte", NOW)
-        assert list(words_file(tmp_path).parent.iterdir()) == []
         await manager.close()
+        assert list(words_file(tmp_path).parent.iterdir()) == []
 
     async def test_what_was_taken_back_is_gone_from_them(self, tmp_path: Path) -> None:
         manager = await self._searched(tmp_path)
@@ -525,7 +534,7 @@ class TestGone:
         words_file(tmp_path).unlink()
         manager = managing(tmp_path)
         await manager.search(TENANT, USER, "latte")
-        assert b"walnut" in words_file(tmp_path).read_bytes()
+        assert b"walnut" in (await kept_words(tmp_path)).read_bytes()
         assert await manager.curation.delete_facts(TENANT, [told.id]) == 1
         assert not words_file(tmp_path).exists()
         assert await manager.search(TENANT, USER, "walnut") == []
@@ -547,7 +556,7 @@ class TestGone:
         written(base, [event(number) for number in range(150)])
         manager = managing(base)
         assert await manager.search(TENANT, USER, "latte")
-        assert words_file(base).exists()
+        await kept_words(base)
         return manager
 
 
@@ -578,7 +587,10 @@ class TestSealed:
 
     async def _found(self, base: Path, vault: Vault, known: list[Event]) -> list[Hit]:
         finder = Finder(base / "index", vault=vault)
-        return await finder.find(TENANT, USER, [], "latte walnut", 10, many=known, now=NOW)
+        try:
+            return await finder.find(TENANT, USER, [], "latte walnut", 10, many=known, now=NOW)
+        finally:
+            await finder.close()
 
 
 @pytest.mark.parametrize("unread_events", [True, False])

@@ -153,16 +153,15 @@ async def everything(manager: MemoryManager, tenant: Tenant, asked: Asked) -> As
 
 
 async def statistics(manager: MemoryManager, tenant: Tenant, now: datetime) -> dict[str, Any]:
-    """Of what is known: `total`, `by` type, priority and scope, and `weeks`: how much was new in each of twelve."""
+    """Of what is known: `total`, `by` type, priority and scope, and `bars`: how much of it came in each of the
+    last twelve weeks, never more than the total."""
     counts = await manager.catalog.counts(tenant.id, "facts", Wanted())
     today = now.astimezone(ZoneInfo(tenant.timezone)).replace(hour=0, minute=0, second=0, microsecond=0)
     monday = today - timedelta(days=today.weekday())
     weeks = []
     for back in range(11, -1, -1):
         begin = monday - timedelta(weeks=back)
-        new = await manager.catalog.counts(
-            tenant.id, "facts", Wanted(since=begin, until=begin + timedelta(weeks=1), superseded=True)
-        )
+        new = await manager.catalog.counts(tenant.id, "facts", Wanted(since=begin, until=begin + timedelta(weeks=1)))
         weeks.append((begin, new.total))
     return {"total": counts.total, "by": counts.by, "bars": weeks}
 

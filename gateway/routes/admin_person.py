@@ -19,7 +19,7 @@ from gateway.routes.admin_lists import ref_of
 from gateway.routes.admin_page import Pages, deed, see, with_
 from gateway.routes.admin_session import Staff
 from gateway.routes.knowledge import Forget
-from gateway.routes.lists import cursor_of
+from gateway.routes.lists import cursor_of, place_of
 from memory.canonical import all_ids
 from memory.facts import visible
 from memory.keys import DEFAULT_AGENT, MAIN, is_group
@@ -27,7 +27,7 @@ from memory.long_term.document import dump, plain
 from memory.memory_manager import MemoryManager
 from memory.models import LongTermMemory
 from memory.person import new as new_person
-from processors.models import iso
+from processors.models import MemoryEvent, iso
 
 A_STRETCH = 40  # lines of the timeline at once
 _WORDS = 2000  # characters of a message to be tried
@@ -46,16 +46,22 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Of a timeline. `at` ISO 8601; `kind` is fact, event or episode; `badge` its type or outcome; `ref` names an
-    episode in links; `key` and `value` are a fact's."""
+    """Of a timeline. `at` ISO 8601; `kind` is fact, event or episode, `id` its own; `badge` its type or outcome; `ref`
+    names an episode in links; `key` and `value` are a fact's."""
 
     at: str
     kind: str
+    id: str
     text: str
     badge: str
     ref: str = ""
     key: str = ""
     value: Any = None
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What was learned of a message has the message's own time: that alone would not tell two lines apart."""
+        return self.at, self.kind, self.id
 
 
 def router(
@@ -147,7 +153,8 @@ def router(
         find = request.query_params.get("find", "").strip()[:200]
         hits = await manager.search(shop.id, ids[0], find, _HITS) if find else []
         before = request.query_params.get("before", "")
-        lines = [one for one in _timeline(memory) if not before or one.at < before]
+        place = place_of(before, 3)
+        lines = [one for one in _timeline(memory) if place is None or one.place < tuple(map(str, place))]
         who = memory.person or new_person(ids[0], clock())
         blocked = parts.blocked.of(shop.id)
         return pages.render(
@@ -164,7 +171,7 @@ def router(
             seen=_seen(memory),
             preferences=_preferences(memory),
             lines=lines[:A_STRETCH],
-            older=lines[A_STRETCH - 1].at if len(lines) > A_STRETCH else "",
+            older=cursor_of(*lines[A_STRETCH - 1].place) if len(lines) > A_STRETCH else "",
             before=before,
             merged=list(ids[1:]),
             unreachable=await _unreachable(shop, ids, memory),
@@ -207,19 +214,23 @@ def _timeline(memory: LongTermMemory) -> list[Line]:
     """The newest first."""
     user = memory.user_id
     lines = [
-        Line(iso(one.timestamp), "event", _text(one.payload.get("original_message")), f"type.{one.event_type}")
-        for one in memory.events
+        Line(iso(one.timestamp), "event", one.event_id or str(n), _said(one), f"type.{one.event_type}")
+        for n, one in enumerate(memory.events)
     ]
     lines += [
-        Line(iso(one.ended_at), "episode", one.text, f"outcome.{one.outcome}", ref_of(user, one.id))
+        Line(iso(one.ended_at), "episode", one.id, one.text, f"outcome.{one.outcome}", ref_of(user, one.id))
         for one in memory.episodes
     ]
     lines += [
-        Line(iso(one.created_at), "fact", one.text, f"type.{one.type}", key=one.key, value=one.value)
+        Line(iso(one.created_at), "fact", one.id, one.text, f"type.{one.type}", key=one.key, value=one.value)
         for one in memory.facts
         if not one.deleted
     ]
-    return sorted(lines, key=lambda one: one.at, reverse=True)
+    return sorted(lines, key=lambda one: one.place, reverse=True)
+
+
+def _said(event: MemoryEvent) -> str:
+    return _text(event.payload.get("original_message"))
 
 
 def _preferences(memory: LongTermMemory) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -116,15 +117,16 @@ def router(
     @routes.head("/", include_in_schema=False)
     @routes.get("/", summary="The web chat", include_in_schema=False)
     async def page(request: Request, tenant: str = "", embed: str = "", lang: str = "") -> Response:
-        shops = sorted((one for one in tenants() if web_channel(one)), key=lambda one: one.name)
+        shops = sorted((one for one in tenants() if web_channel(one)), key=lambda one: (one.name, one.id))
         found = tenant_of(tenant) if tenant else shops[0] if len(shops) == 1 else None
         channel = web_channel(found)
         if found is None or channel is None:
             language = _language(None, lang, request)
             status = 404 if tenant else 200
             body = pages.get_template("shops.html").render(
-                lang=language, shops=[] if tenant else shops, asked=tenant, say=sayings(language), static=static.link
-            )
+                lang=language, shops=[] if tenant else shops, shared=shared_names(shops), asked=tenant,
+                say=sayings(language), static=static.link,
+            )  # fmt: skip
             return Response(body, status, _headers(()), "text/html")
         language = _language(found, lang, request)
         say = sayings(language)
@@ -196,6 +198,11 @@ def router(
         return await streamed(does, talk, caption, {"X-Conversation-Id": MAIN}, request=named, kind=Kind.IMAGE)
 
     return routes
+
+
+def shared_names(shops: Iterable[Tenant]) -> set[str]:
+    """Names that more than one of these has, so that their ids have to tell them apart."""
+    return {name for name, count in Counter(shop.name for shop in shops).items() if count > 1}
 
 
 def _visitor(callers: Callers, request: Request, tenant: str) -> Caller:

@@ -116,6 +116,12 @@ document.addEventListener("submit", async (event) => {
     if (!(await swap(form.dataset.swap, form.action, { method: "POST", body: fields }))) form.submit();
   }
 });
+window.addEventListener("pageshow", () => {
+  // Whoever goes back after sending finds the words filled in again, though they stand above as sent.
+  const box = document.querySelector("#composer textarea");
+  const told = [...document.querySelectorAll("#lines .staff p")].pop();
+  if (box && box.value.trim() === told?.textContent.trim()) box.value = "";
+});
 document.addEventListener("click", (event) => {
   if (event.target.closest(".toast a")) {
     event.preventDefault();

@@ -79,7 +79,7 @@ class Client:
                 opened = self._wire.open(
                     "GET",
                     f"/chat/{conversation}/events",
-                    params={"rest": True, "user": user},
+                    params={"rest": True, "user": user, "agent": agent},
                     headers={"Last-Event-ID": last},
                     silence=SILENCE,
                 )

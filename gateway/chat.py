@@ -154,16 +154,20 @@ class Chat:
         agent = keys.agent_name(agent) if agent else known.agent
         return Talk(caller, ConversationRef(known.tenant, known.user, agent, known.id))
 
-    async def known(self, caller: Caller, conversation: str, user: str | None = None) -> Talk:
-        """The conversation if it is there and the caller's. Raises NoSuchConversation, LongTermUnavailable."""
+    async def known(self, caller: Caller, conversation: str, user: str | None = None, agent: str | None = None) -> Talk:
+        """The conversation if it is there and the caller's; with `agent`, or with whom it was begun. Raises
+        NoSuchAgent, NoSuchConversation, LongTermUnavailable."""
+        if agent is not None and caller.tenant.agent(agent) is None:
+            raise NoSuchAgent
+        spoken = keys.agent_name(agent) if agent else None
         if caller.visitor is not None:
             user = f"visitor:{caller.visitor}"
         if conversation == MAIN and user is not None:
-            return Talk(caller, ConversationRef(caller.tenant.id, f"web:{user}"))
+            return Talk(caller, ConversationRef(caller.tenant.id, f"web:{user}", spoken or DEFAULT_AGENT))
         found = await self._conversations.get(caller.tenant.id, conversation)
         if found is None or found.owner != caller.owner or (user is not None and found.user != f"web:{user}"):
             raise NoSuchConversation
-        return Talk(caller, found.ref)
+        return Talk(caller, found.ref._replace(agent=spoken) if spoken else found.ref)
 
     def follower(self, talk: Talk) -> Follower:
         return Follower(talk.name, self._wire, self._redis, self._local)

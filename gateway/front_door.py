@@ -18,7 +18,7 @@ from gateway.blocked import Blocked
 from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
 from gateway.channel_states import ChannelStates
-from gateway.http_limits import ABORT, CLOSING, FOR_PROGRAMS, Guard
+from gateway.http_limits import ABORT, CLOSING, FOR_PROGRAMS, HEAD_ALONE, Guard
 from gateway.inbox.away import RECENT, SafeInbox
 from gateway.inbox.base import Inbox
 from gateway.inbox.opening import inbox_of
@@ -80,8 +80,10 @@ class Door:
             closing.cancel()
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and len(scope["path"]) > 1 and scope["path"].endswith("/"):
+        if scope["type"] in ("http", "websocket") and len(scope["path"]) > 1 and scope["path"].endswith("/"):
             scope = {**scope, "path": scope["path"].rstrip("/")}
+        if scope["type"] == "http" and scope["method"] == "HEAD":  # the server itself sends no body then
+            scope = {**scope, "method": "GET", HEAD_ALONE: True}
         await self._api(scope, receive, send)
 
 

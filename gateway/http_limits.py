@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 ABORT = "chat_chat.abort"  # in the scope: ends a connection at once, whatever still waits to be read
 CLOSING = "chat_chat.closing"  # in the scope: an event that says that the process ends
+HEAD_ALONE = "chat_chat.head_alone"  # in the scope of a GET: of its answer nobody reads more than the head
 
 LARGEST_HEAD = 64 * 1024  # bytes
 HEAD_WITHIN = 10.0  # seconds from a request's first byte, or from the connection, to the end of its head

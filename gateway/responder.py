@@ -20,7 +20,7 @@ from gateway.described import asked
 from gateway.fitting import Room
 from gateway.guard import Guard, Guarded
 from gateway.media import TOO_LARGE, UNREAD
-from gateway.messages import Answer, File, Image, InboundMessage, Kind, Media, Sticker, Tokens
+from gateway.messages import MAX_TEXT, Answer, File, Image, InboundMessage, Kind, Media, Sticker, Tokens
 from gateway.moment import Moment
 from gateway.opening import depends_on_the_day, opening
 from gateway.per_tenant import PerTenant
@@ -106,6 +106,11 @@ class Question(Struct, frozen=True):
     @property
     def text(self) -> str:
         return "\n".join(map(asked, self.messages))
+
+    @property
+    def cut(self) -> bool:
+        """Whether more was written than is kept of one message."""
+        return any("cut" in message.extra for message in self.messages)
 
     @property
     def words(self) -> str:
@@ -320,7 +325,8 @@ class Responder:
         told = may if may and may.strip() else question.tenant.reply("fallback", question.language)
         if not shows(told):
             raise LLMBadAnswer("the language model said nothing that can be seen")
-        cut = f"{text('cut', question.language, count=len(own))}\n\n" if own != whole else ""
+        read = min(len(own), MAX_TEXT)
+        cut = f"{text('cut', question.language, count=read)}\n\n" if own != whole or question.cut else ""
         return Answer(
             cut + sources.cited(told, question.files, question.language),
             for_staff=UNKNOWN if asks else "",

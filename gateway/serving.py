@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from gateway.front_door import Door
 from gateway.short_way import WebhookHttp
@@ -35,6 +37,15 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Sockets(WebSocketsSansIOProtocol):
+    """A refusal that says why is an end like any other; the server's own takes it for a fault of ours, and logs it."""
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body"):
+            self.handshake_complete = True
+
+
 async def serve(door: Door, host: str, port: int, stop: asyncio.Event, ready: Callable[[int], None]) -> int:
     """Until `stop` is set; the exit status. `ready` hears the port when everything is answered; webhooks are before."""
     config = uvicorn.Config(
@@ -50,6 +61,7 @@ async def serve(door: Door, host: str, port: int, stop: asyncio.Event, ready: Ca
         timeout_keep_alive=IDLE,
         timeout_graceful_shutdown=10,
         http=WebhookHttp,
+        ws=_Sockets,
         ws_max_size=64 * 1024,
     )
     server = _Server(config)

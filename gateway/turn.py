@@ -358,7 +358,7 @@ class Turn:
             if watch is not None:
                 await watch.close()
         self._minding.after(moment, minded, answered=answer.model is not None)
-        if any("cut" in message.extra for message in moment.messages):
+        if question.cut and answer.model is None:  # with a model's answer comes how far that read
             answer = structs.replace(answer, text=f"{text('cut', moment.language, count=MAX_TEXT)}\n\n{answer.text}")
         return answer
 

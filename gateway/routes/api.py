@@ -47,12 +47,10 @@ def build(
         redoc_url=None,
     )
 
-    @api.head("/healthz", include_in_schema=False)
     @api.get("/healthz", summary="Alive")
     async def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
-    @api.head("/readyz", include_in_schema=False)
     @api.get("/readyz", summary="Messages can be taken", responses={503: {"description": "They can't"}})
     async def readyz() -> JSONResponse:
         state = await ready()

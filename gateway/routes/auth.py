@@ -12,7 +12,7 @@ from fastapi import HTTPException, Request
 
 from config.tenants import Tenant
 from gateway.key_ring import KeyRing, MadeKey
-from gateway.routes.known import check_known
+from gateway.routes.known import check_known, one_tenant
 from memory.errors import LongTermUnavailable
 
 ADMIN = "admin"  # the admin key's name
@@ -107,9 +107,10 @@ class Keys:
 
     def tenant(self, request: Request, tenant: str | None = None) -> Tenant:
         """A dependency of every route about one tenant's data: the tenant that a key opens; with the admin key the one
-        that `?tenant=` names. Raises 401, 422 for an admin's call that names none and for a parameter that the route
-        doesn't know, 404 for another's or an unknown one."""
+        that `?tenant=` names. Raises 401, 422 for an admin's call that names none, for one that names two and for a
+        parameter that the route doesn't know, 404 for another's or an unknown one."""
         own = self.opens(request)
+        tenant = one_tenant(request, tenant)
         name = own if tenant is None else tenant
         if name is None:
             raise HTTPException(422, "tenant: the admin key opens every tenant, so say which: ?tenant=…")

@@ -32,6 +32,7 @@ from gateway.messages import Sticker, Tokens
 from gateway.rendering.text import visible
 from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
+from gateway.routes.known import one_tenant
 from gateway.routes.problems import problems
 from gateway.routes.sse import ALIVE, EVENT_SCHEMA, RETRY, EventStream, event, over
 from gateway.routes.visitors import Visitors, check_origin, web_channel
@@ -47,6 +48,9 @@ STREAM = (
     "id: 1793000300160-0\nevent: done\n"
     'data: {"conversation_id":"sQ3…","usage":{"prompt_tokens":412,"completion_tokens":4,"total_tokens":416}}\n\n'
 )
+
+# The message is kept, and whoever sends it again says it twice, as OpenAI's clients do by themselves but for this.
+SAID = {"X-Should-Retry": "false"}
 
 ConversationId = Annotated[str, StringConstraints(pattern=CONVERSATION)]
 
@@ -100,10 +104,7 @@ class Callers:
     def caller(self, request: Request, tenant: str | None) -> Caller:
         """Raises 401; 404 for another's tenant; 422 for the admin key that names none, and for whoever names two; 403
         for a site that may not."""
-        asked = {*request.query_params.getlist("tenant"), *([] if tenant is None else [tenant])}
-        if len(asked) > 1:
-            raise HTTPException(422, "tenant: the address and the body name different ones")
-        tenant = next(iter(asked), None)
+        tenant = one_tenant(request, tenant)
         if (visitor := self._visitor(request)) is not None:
             found = self._tenant_of(visitor.tenant)
             channel = web_channel(found)
@@ -138,7 +139,7 @@ class Routes:
                 said=request.message,
             )
         except NoSuchAgent:
-            raise HTTPException(404, "There is no such agent") from None
+            raise no_agent(caller) from None
         except NoSuchConversation:
             raise HTTPException(404, "There is no such conversation") from None
         except NobodyNamed:
@@ -168,7 +169,7 @@ class Routes:
                 for task in (answering, closing):
                     task.cancel()
                 await asyncio.gather(answering, closing, return_exceptions=True)
-        raise HTTPException(503, "We are closing; the answer comes into the conversation", {"Retry-After": "5"})
+        raise HTTPException(503, "We are closing; the answer comes into the conversation", {"Retry-After": "5"} | SAID)
 
     async def _end(self, follower: Follower, talk: Talk, request: str) -> Entry:
         async with aclosing(self.chat.answer(follower, talk, request)) as answer:  # type: ignore[type-var]
@@ -208,7 +209,7 @@ def router(chat: Chat, callers: Callers) -> APIRouter:
         asked = await parsed(request, ChatRequest)
         caller = callers.caller(request, asked.tenant)
         if last_event_id is not None and asked.conversation_id is not None:
-            return await resumed(chat, caller, asked.conversation_id, asked.user, last_event_id)
+            return await resumed(chat, caller, asked.conversation_id, asked.user, asked.agent, last_event_id)
         talk = await does.talk(caller, asked)
         headers = {"X-Conversation-Id": talk.ref.conversation}
         if asked.stream:
@@ -234,6 +235,7 @@ def router(chat: Chat, callers: Callers) -> APIRouter:
         conversation_id: Annotated[str, Path(pattern=CONVERSATION)],
         tenant: str | None = None,
         user: str | None = None,
+        agent: Annotated[str | None, Query(description="left out: the one with whom it was begun")] = None,
         last_event_id: Annotated[str | None, Header()] = None,
         rest: Annotated[bool, Query(description="the rest of the answer at `Last-Event-ID`, and no more")] = False,
     ) -> Response:
@@ -243,8 +245,8 @@ def router(chat: Chat, callers: Callers) -> APIRouter:
         callers.known(request)
         caller = callers.caller(request, tenant)
         if rest:
-            return await resumed(chat, caller, conversation_id, user, last_event_id or "")
-        talk = await find(chat, caller, conversation_id, user)
+            return await resumed(chat, caller, conversation_id, user, agent, last_event_id or "")
+        talk = await find(chat, caller, conversation_id, user, agent)
         follower = await chat.follower(talk).__aenter__()
         first = await chat.after(follower, last_event_id) if last_event_id else []
         headers = {"X-Conversation-Id": conversation_id}
@@ -267,8 +269,10 @@ async def streamed(does: Routes, talk: Talk, message: str, headers: dict[str, st
     return EventStream(pieces, headers, lambda: does.chat.gone(talk, request), follower.__aexit__)
 
 
-async def resumed(chat: Chat, caller: Caller, conversation: str, user: str | None, last_id: str) -> Response:
-    talk = await find(chat, caller, conversation, user)
+async def resumed(
+    chat: Chat, caller: Caller, conversation: str, user: str | None, agent: str | None, last_id: str
+) -> Response:
+    talk = await find(chat, caller, conversation, user, agent)
     follower = chat.follower(talk)
     await follower.__aenter__()
     try:
@@ -288,9 +292,11 @@ async def resumed(chat: Chat, caller: Caller, conversation: str, user: str | Non
     return EventStream(_pieces(answer, talk), headers, lambda: chat.gone(talk, request, here), follower.__aexit__)
 
 
-async def find(chat: Chat, caller: Caller, conversation: str, user: str | None) -> Talk:
+async def find(chat: Chat, caller: Caller, conversation: str, user: str | None, agent: str | None) -> Talk:
     try:
-        return await chat.known(caller, conversation, user)
+        return await chat.known(caller, conversation, user, agent)
+    except NoSuchAgent:
+        raise no_agent(caller) from None
     except NoSuchConversation:
         raise HTTPException(404, "There is no such conversation") from None
     except LongTermUnavailable:
@@ -376,9 +382,15 @@ def failed(status: int) -> dict[str, Any]:
 
 def refused(shown: Shown) -> HTTPException:
     if shown.status == 504:
-        return HTTPException(504, "No answer came in time; it may still come into the conversation")
+        return HTTPException(504, "No answer came in time; it may still come into the conversation", SAID)
     why = shown.entry.text if shown.entry and shown.entry.text else HTTPStatus(shown.status).phrase
     return HTTPException(shown.status, why, {"Retry-After": "60"} if shown.status == 429 else None)
+
+
+def no_agent(caller: Caller) -> HTTPException:
+    """Visitors are not told how a shop is set up."""
+    known = "" if caller.visitor is not None else f"; there are {', '.join(sorted(caller.tenant.agents))}"
+    return HTTPException(404, f"There is no such agent{known}")
 
 
 def unavailable() -> HTTPException:

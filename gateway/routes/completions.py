@@ -93,6 +93,14 @@ def router(chat: Chat, callers: Callers, keys: Keys, clock: Callable[[], datetim
         found = keys.tenant(request, tenant)
         return Models(data=[Model(id=name, owned_by=found.id) for name in found.agents])
 
+    @routes.get("/models/{model:path}", summary="One of them", response_model=Model, responses=problems(401, 404, 422))
+    async def one_model(request: Request, model: str, tenant: str | None = None) -> Model:
+        named, _, agent = model.rpartition("/")
+        found = keys.tenant(request, _tenant(keys, request, named, tenant))
+        if found.agent(agent) is None:
+            raise HTTPException(404, f"There is no such agent; there are {', '.join(sorted(found.agents))}")
+        return Model(id=model, owned_by=found.id)
+
     @routes.post(
         "/chat/completions",
         summary="Say something, get the answer, as OpenAI's clients do",
@@ -116,7 +124,7 @@ def router(chat: Chat, callers: Callers, keys: Keys, clock: Callable[[], datetim
         callers.known(request)
         asked = await parsed(request, CompletionRequest)
         named, _, model = asked.model.rpartition("/")
-        caller = callers.caller(request, tenant if tenant is not None else _tenant(keys, request, named))
+        caller = callers.caller(request, _tenant(keys, request, named, tenant))
         said = _last(asked.messages)
         agent = model if caller.tenant.agent(model) is not None else DEFAULT_AGENT
         talk = await does.talk(
@@ -187,15 +195,19 @@ def _error(shown: Shown) -> dict[str, Any]:
     return {"message": told["title"], "type": "server_error", "code": told["status"]}
 
 
-def _tenant(keys: Keys, request: Request, named: str) -> str | None:
-    """With the admin key the tenant may stand before the model; else such a name is a model's own."""
-    return named or None if keys.opens(request) is None else None
+def _tenant(keys: Keys, request: Request, named: str, asked: str | None) -> str | None:
+    """With the admin key the tenant may stand before the model; else, and where the address says which tenant and there
+    is none of that name, it is a model's own name."""
+    if not named or keys.opens(request) is not None or (asked is not None and keys.find(named) is None):
+        return asked
+    return named
 
 
 def _last(messages: list[ChatMessage]) -> str:
     """Raises HTTPException 422 where the last message is not a user's with words."""
     last = messages[-1]
-    said = last.content if isinstance(last.content, str) else "\n".join(one.text for one in last.content or ())
+    parts = last.content if isinstance(last.content, list) else [Part(type="text", text=last.content or "")]
+    said = "\n".join(one.text for one in parts if one.text)
     if last.role != "user" or not visible(said):
         raise HTTPException(422, "messages: the last one has to be a user's, with words")
     return said

@@ -13,7 +13,7 @@ from starlette.websockets import WebSocketState
 from config.tenants import Tenant
 from gateway.live import KINDS, channel_key
 from gateway.routes.auth import Keys
-from gateway.routes.problems import problems
+from gateway.routes.problems import problem, problems
 from gateway.routes.sse import ALIVE, EVENT_SCHEMA, READ_WITHIN, EventStream, event
 from gateway.web_log import TooSlow
 from gateway.wire import Listener, Wire
@@ -94,30 +94,28 @@ def router(wire: Wire, keys: Keys) -> APIRouter:
         return EventStream(_pieces(reader), ended=reader.__aexit__, endless=True)
 
     @routes.websocket("/api/v1/live")
-    async def live(socket: WebSocket) -> None:
+    async def live(socket: WebSocket, kind: Kinds = None, tenant: str | None = None) -> None:
         """Who can't set a header, as a browser can't, sends the key in a first message, `{"key": …, "tenant": …}`: in
         an address it would end up in logs."""
-        query = socket.query_params
-        kinds = query.getlist("kind") or None
         try:
-            tenant = _tenant(keys, socket, query.get("tenant")) if "authorization" in socket.headers else None
+            shop = keys.tenant(_asked(socket), tenant) if "authorization" in socket.headers else None
             await socket.accept()
-            if tenant is None:
-                tenant = await _introduced(keys, socket, query.get("tenant"))
-            check(kinds)
-        except (HTTPException, ValueError, TypeError, TimeoutError) as error:
-            why = str(error.detail) if isinstance(error, HTTPException) else "the first message says who asks"
-            await socket.close(_POLICY, why[:120])
+            if shop is None:
+                shop = await _introduced(keys, socket, tenant)
+            check(kind)
+        except HTTPException as error:
+            await _refuse(socket, error.status_code, str(error.detail), dict(error.headers or {}))
             return
-        except MemoryFault as error:  # nobody can tell whose key it is: refused unaccepted it would get a 403
-            if socket.application_state is WebSocketState.CONNECTING:
-                await socket.accept()
-            await socket.close(_LATER, str(error.__doc__))
+        except (ValueError, TypeError, TimeoutError):
+            await socket.close(_POLICY, "the first message says who asks")
+            return
+        except MemoryFault as error:  # nobody can tell whose key it is
+            await _refuse(socket, 503, str(error.__doc__), {"Retry-After": "5"})
             return
         except WebSocketDisconnect:
             return
-        async with Reader(wire, tenant.id, kinds) as reader:
-            await _send({"kind": "ready", "data": {"tenant": tenant.id}}, socket)
+        async with Reader(wire, shop.id, kind) as reader:
+            await _send({"kind": "ready", "data": {"tenant": shop.id}}, socket)
             sending = asyncio.create_task(_tell(reader, socket))
             leaving = asyncio.create_task(_left(socket))
             try:
@@ -141,22 +139,34 @@ async def _pieces(reader: Reader) -> AsyncGenerator[bytes, None]:
         yield ALIVE if told is None else event(told["kind"], told["data"])
 
 
+async def _refuse(socket: WebSocket, status: int, why: str, headers: dict[str, str]) -> None:
+    """As any call is, as long as the opening is not answered; after that by a code."""
+    if socket.application_state is WebSocketState.CONNECTING:
+        await socket.send_denial_response(problem(status, why, headers))
+    else:
+        await socket.close(_LATER if status == 503 else _POLICY, why[:120])
+
+
 async def _introduced(keys: Keys, socket: WebSocket, tenant: str | None) -> Tenant:
     """Raises HTTPException, TimeoutError, ValueError, TypeError."""
     async with asyncio.timeout(INTRODUCED_WITHIN):
-        first = orjson.loads(await socket.receive_text())
+        came = await socket.receive()
+    if came["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect
+    first = orjson.loads(came.get("text") or came.get("bytes") or b"")
     if not isinstance(first, dict) or not isinstance(first.get("key"), str):
         raise ValueError
     said = first.get("tenant", tenant)
     if said is not None and not isinstance(said, str):
         raise TypeError
-    scope = {"type": "http", "headers": [(b"authorization", f"Bearer {first['key']}".encode("utf-8", "replace"))]}
-    return keys.tenant(Request(scope), said)
+    return keys.tenant(_asked(socket, f"Bearer {first['key']}".encode("utf-8", "replace")), said)
 
 
-def _tenant(keys: Keys, socket: WebSocket, tenant: str | None) -> Tenant:
+def _asked(socket: WebSocket, key: bytes | None = None) -> Request:
+    """The opening as a request that only looks; with `key` as if that had stood in its head."""
     headers = [(name, value) for name, value in socket.scope["headers"] if name == b"authorization"]
-    return keys.tenant(Request({"type": "http", "headers": headers}), tenant)
+    kept = {name: socket.scope.get(name) for name in ("route", "query_string")}
+    return Request({"type": "http", **kept, "headers": headers if key is None else [(b"authorization", key)]})
 
 
 async def _tell(reader: Reader, socket: WebSocket) -> None:

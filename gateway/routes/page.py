@@ -114,7 +114,6 @@ def router(
     pages = Environment(loader=FileSystemLoader(FILES), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     does = Routes(chat)
 
-    @routes.head("/", include_in_schema=False)
     @routes.get("/", summary="The web chat", include_in_schema=False)
     async def page(request: Request, tenant: str = "", embed: str = "", lang: str = "") -> Response:
         shops = sorted((one for one in tenants() if web_channel(one)), key=lambda one: (one.name, one.id))

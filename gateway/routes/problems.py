@@ -11,13 +11,14 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match
 
 from memory.errors import Ambiguous, Changed, MemoryFault
 from memory.keys import InvalidId
 
 
-def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+def problem(status: int, detail: str, headers: dict[str, str] | None = None, **more: Any) -> JSONResponse:
+    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail} | more
     return JSONResponse(content, status, headers, media_type="application/problem+json")
 
 
@@ -53,28 +54,52 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 def handle_problems(api: FastAPI) -> None:
     @api.exception_handler(HTTPException)
     async def told(request: Request, error: HTTPException) -> JSONResponse:
-        return problem(error.status_code, str(error.detail), dict(error.headers or {}))
+        if error.status_code == 405:
+            methods = ", ".join(_methods(request))
+            return _problem(
+                request, 405, f"{request.method} is not for this address; what is: {methods}", {"Allow": methods}
+            )
+        return _problem(request, error.status_code, str(error.detail), dict(error.headers or {}))
 
     @api.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
-        return problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        return _problem(request, 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
 
     @api.exception_handler(MemoryFault)
     async def unavailable(request: Request, error: MemoryFault) -> JSONResponse:
         """What the class says, as the message may name files."""
         if isinstance(error, Ambiguous | Changed):
-            return problem(409 if isinstance(error, Ambiguous) else 412, str(error.__doc__))
-        return problem(503, str(error.__doc__), {"Retry-After": "5"})
+            return _problem(request, 409 if isinstance(error, Ambiguous) else 412, str(error.__doc__))
+        return _problem(request, 503, str(error.__doc__), {"Retry-After": "5"})
 
     @api.exception_handler(InvalidId)
     async def no_id(request: Request, error: InvalidId) -> JSONResponse:
-        return problem(422, str(error))
+        return _problem(request, 422, str(error))
 
     @api.exception_handler(ClientDisconnect)
     async def gone(request: Request, error: ClientDisconnect) -> JSONResponse:
-        return problem(400, "The body broke off")
+        return _problem(request, 400, "The body broke off")
 
     @api.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> JSONResponse:
-        return problem(500, "Something went wrong on our side; the log says what")
+        return _problem(request, 500, "Something went wrong on our side; the log says what")
+
+
+def _problem(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """OpenAI's clients show of an error what stands under `error`, and nothing else."""
+    if not request.scope["path"].startswith("/v1/"):
+        return problem(status, detail, headers)
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return problem(status, detail, headers, error={"message": detail, "type": kind, "param": None, "code": status})
+
+
+def _methods(request: Request) -> list[str]:
+    """Of all routes at an address: the one that refused knows its own alone. Whatever may be had by GET, its head may
+    be had alone."""
+    found = [
+        method
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in request.app.routes)
+    ]
+    return ["HEAD", *found] if "GET" in found else found

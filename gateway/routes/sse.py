@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from fastapi import Response
 
-from gateway.http_limits import ABORT, CLOSING
+from gateway.http_limits import ABORT, CLOSING, HEAD_ALONE
 from gateway.web_log import TooSlow
 
 log = logging.getLogger(__name__)
@@ -69,6 +69,9 @@ class EventStream(Response):
 
     async def _stream(self, scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        if HEAD_ALONE in scope:
+            await _end(send)
+            return
         sending = asyncio.create_task(self._send(send))
         leaving = asyncio.create_task(_disconnected(receive))
         closing = asyncio.create_task(over(scope, at_once=self._endless))

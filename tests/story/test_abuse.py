@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from gateway.messages import MAX_TEXT
 from gateway.patience import ANSWER_PLEASE
 from gateway.texts import text
-from tests.house import TELEGRAM_SECRET, House, house, shop
+from tests.house import LLM_KEY, TELEGRAM_SECRET, House, house, shop
 
 ANN, BEE, GROUP = "U" + "a" * 32, "U" + "b" * 32, "C" + "6" * 32
 SLOW = "Sorry, that was a bit too fast for me. Please wait a minute, then write again."
@@ -120,6 +121,22 @@ async def test_a_message_that_was_cut_is_answered_and_said_to_be(tmp_path: Path,
         assert home.telegram_shows(55)[0].startswith(
             f"Your message was very long: I could only read the first {MAX_TEXT:,} characters.\n\n"
         )
+
+
+@pytest.mark.parametrize(("model", "less"), [("openai/gpt-4o-mini", False), ("nobody/knows", True)])
+async def test_of_a_message_that_was_cut_it_is_told_once_how_far_it_was_read(
+    tmp_path: Path, redis_url: str, model: str, less: bool
+) -> None:
+    """It is cut at the door, and once more where the model has no room for the rest."""
+    tenants = {"shop": shop(agents={"default": {"model": model}})}
+    async with house(tmp_path, redis_url, tenants, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: "An answer.")
+        await says(home, 55, "a" * 21_000)
+        asked = [one["messages"][-1]["content"] for one in home.llm.requests if "response_format" not in one]
+    told = home.telegram_shows(55)
+    read = len(str(asked[-1]))
+    assert (read < MAX_TEXT) is less
+    assert told == [f"Your message was very long: I could only read the first {read:,} characters.\n\nAn answer."]
 
 
 async def test_another_bot_is_not_answered(tmp_path: Path, redis_url: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.house import LINE_SECRET, TELEGRAM_SECRET, House, house
+from tests.house import ADMIN_KEY, LINE_SECRET, TELEGRAM_SECRET, House, house
 from tests.standins.line import sign
 
 ANN = "U" + "a" * 32
@@ -167,6 +167,9 @@ async def test_a_stranger_is_told_nothing_and_a_probe_may_ask_for_the_head_alone
         ("GET", "/api/v1/tenants?limit=0"),
         ("HEAD", "/healthz"),
         ("HEAD", "/readyz"),
+        ("HEAD", "/metrics"),
+        ("HEAD", "/docs"),
+        ("HEAD", "/api/v1/memory?tenant=shop"),
         ("GET", "/webhooks/line/shop/line-main"),
     ]
     found = []
@@ -174,4 +177,35 @@ async def test_a_stranger_is_told_nothing_and_a_probe_may_ask_for_the_head_alone
         for method, path in asked:
             async with http.request(method, home.url + path) as answer:
                 found.append((answer.status, answer.headers.get("Allow")))
-    assert found == [(401, None), (401, None), (200, None), (200, None), (405, "POST")]
+    assert found == [*[(401, None)] * 2, *[(200, None)] * 4, (401, None), (405, "POST")]
+
+
+async def test_the_head_of_whatever_may_be_had_is_told_and_what_may_be_asked_at_an_address(
+    tmp_path: Path, redis_url: str
+) -> None:
+    """Also of a stream that has no end; the connection is good for the next request."""
+    found = []
+    headers = {"Authorization": f"Bearer {ADMIN_KEY}"}
+    async with (
+        house(tmp_path, redis_url) as home,
+        aiohttp.ClientSession(headers=headers, connector=aiohttp.TCPConnector(limit=1)) as http,
+    ):
+        for method, path in [
+            ("HEAD", "/api/v1/live"),
+            ("HEAD", "/api/v1/memory"),
+            ("PUT", "/api/v1/memory"),
+            ("PATCH", "/api/memories"),
+            ("DELETE", "/metrics"),
+            ("PUT", "/chat"),
+        ]:
+            async with http.request(method, f"{home.url}{path}?tenant=shop") as answer:
+                body = await answer.read()
+                found.append((answer.status, answer.headers.get("Allow"), bool(body)))
+    assert found == [
+        (200, None, False),
+        (200, None, False),
+        (405, "HEAD, GET, DELETE", True),
+        (405, "HEAD, GET, POST, PUT", True),
+        (405, "HEAD, GET", True),
+        (405, "POST", True),
+    ]

@@ -226,6 +226,34 @@ async def test_the_rest_of_an_answer_is_had_by_whoever_comes_back(tmp_path: Path
     assert len(asked(home, "count")) == 1
 
 
+@pytest.mark.parametrize("conversation", ["main", "order-1"])
+async def test_the_rest_of_an_answer_is_had_whoever_of_the_shop_gave_it(
+    tmp_path: Path, redis_url: str, conversation: str
+) -> None:
+    words = "one two three four five six"
+    tenants = {"shop": web_shop(agents={"default": {}, "sales": {}})}
+    async with web_house(tmp_path, redis_url, tenants=tenants, llm_key=LLM_KEY) as home:
+        assert (await post(home, {"message": "hello", "user": "ann", "conversation_id": conversation}))[0] == 200
+        home.llm.answers(lambda request: Said(words, pause=0.1))
+        body = {"message": "count", "user": "ann", "conversation_id": conversation, "agent": "sales"}
+        async with streaming(home, body) as stream:
+            before = [await anext(aiter(stream))]
+            last = stream.last_id
+        async with streaming(home, body, **{"Last-Event-ID": last}) as stream:
+            after = await stream.all()
+        assert said([*before, *after]) == words
+        where = f"{home.url}/chat/{conversation}/events?user=ann&rest=true"
+        headers = {"Authorization": f"Bearer {KEY}", "Last-Event-ID": last}
+        found = []
+        async with aiohttp.ClientSession(headers=headers) as http:
+            for agent in ("&agent=sales", "&agent=nobody", ""):
+                async with http.get(where + agent) as answer:
+                    found.append((answer.status, await answer.text()))
+    assert [status for status, _ in found] == [200, 404, 410]
+    assert "There is no such agent; there are default, sales" in found[1][1]
+    assert len(asked(home, "count")) == 1
+
+
 async def test_when_the_client_goes_away_the_model_is_stopped_and_what_was_said_is_kept(
     tmp_path: Path, redis_url: str
 ) -> None:
@@ -340,7 +368,8 @@ async def test_only_sites_that_a_shop_allows_may_show_its_chat(tmp_path: Path, r
 
 
 async def test_openais_own_client_talks_to_the_bot(tmp_path: Path, redis_url: str) -> None:
-    async with web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
+    tenants = {"shop": web_shop(), "other": shop(channels={"web": {"platform": "web"}})}
+    async with web_house(tmp_path, redis_url, tenants=tenants, llm_key=LLM_KEY) as home:
         home.llm.answers(lambda request: f"answer {len(prompt(request))}")
         async with AsyncOpenAI(api_key=KEY, base_url=f"{home.url}/v1", max_retries=0) as client:
             assert [one.id async for one in await client.models.list()] == ["default"]
@@ -356,10 +385,24 @@ async def test_openais_own_client_talks_to_the_bot(tmp_path: Path, redis_url: st
                 await client.chat.completions.create(
                     model="default", messages=hello, user="ann", extra_query={"tenant": "other"}
                 )
-            with pytest.raises(UnprocessableEntityError):
+            with pytest.raises(UnprocessableEntityError, match="the last one has to be a user's"):
                 await client.chat.completions.create(model="default", messages=more[:2])
+            assert (await client.models.retrieve("default")).id == "default"
+            with pytest.raises(NotFoundError, match="there are default"):
+                await client.models.retrieve("nobody")
+            picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+            parts: Any = [{"role": "user", "content": [{"type": "text", "text": "look"}, picture]}]
+            await client.chat.completions.create(model="default", messages=parts)
+            assert len(asked(home, "look")) == 1
+            assert asked(home, "look")[0][-1] == "look"
         async with AsyncOpenAI(api_key=ADMIN_KEY, base_url=f"{home.url}/v1", max_retries=0) as client:
             admins = await client.chat.completions.create(model="shop/default", messages=hello)
+            named: Any = {"messages": hello, "extra_query": {"tenant": "shop"}}
+            for model in ("shop/default", "default", "openai/gpt-4o"):
+                await client.chat.completions.create(model=model, **named)
+            with pytest.raises(UnprocessableEntityError, match="two different ones"):
+                await client.chat.completions.create(model="other/default", **named)
+        assert (await fetched(home, "/v1/models?tenant=shop&tenant=other"))["status"] == 422
     assert (first.choices[0].message.content, first.choices[0].finish_reason) == ("answer 1", "stop")
     assert "".join(one.choices[0].delta.content or "" for one in chunks if one.choices) == "answer 3"
     assert chunks[-1].usage is not None

@@ -41,6 +41,7 @@ async def test_whoever_waits_is_sent_away_politely(
             await stream.read()  # to its end: a torn one raises
         refused = [await plain, await asked]
         assert [(one.status, one.headers["Retry-After"]) for one in refused] == [(503, "5"), (503, "5")]
+        assert [one.headers["X-Should-Retry"] for one in refused] == ["false", "false"]
         assert "We are closing" in (await refused[0].json(content_type=None))["detail"]
         assert (await socket.receive(timeout=60)).type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
     assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 from redis.asyncio import Redis
 
 from tests.house import ADMIN_KEY, LLM_KEY, House
@@ -146,8 +147,10 @@ async def test_checkpoints_are_removed_in_batches(tmp_path: Path, redis_url: str
 
 
 @asynccontextmanager
-async def looking_on(home: House, first: Any = None, **headers: str) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    where = f"{home.url.replace('http', 'ws')}/api/v1/live"
+async def looking_on(
+    home: House, first: Any = None, query: str = "", **headers: str
+) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    where = f"{home.url.replace('http', 'ws')}/api/v1/live{query}"
     async with aiohttp.ClientSession() as http, http.ws_connect(where, headers=headers) as socket:
         if first is not None:
             await socket.send_json(first)
@@ -220,6 +223,38 @@ async def test_who_may_not_look_on_is_told_nothing(tmp_path: Path, redis_url: st
                 assert (await socket.receive(timeout=60)).type == aiohttp.WSMsgType.CLOSE
                 assert socket.close_code == 1008
         assert (await ask(home, "GET", "/api/v1/live", key="wrong"))[0] == 401
+        for query, first in (
+            ("?tenant=shop&tenant=other", {"key": ADMIN_KEY}),
+            ("?tenant=other", {"key": ADMIN_KEY, "tenant": "shop"}),
+            ("?kinds=message", {"key": KEY}),
+        ):
+            async with looking_on(home, first, query) as socket:
+                assert (await socket.receive(timeout=60)).type == aiohttp.WSMsgType.CLOSE
+                assert socket.close_code == 1008
+
+
+async def test_an_opening_that_is_refused_says_why_as_any_call_does(
+    tmp_path: Path, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with web_house(tmp_path, redis_url) as home, aiohttp.ClientSession() as http:
+        where = f"{home.url}/api/v1/live"
+        for key, query, status in (
+            ("wrong", "", 401),
+            (KEY, "?tenant=other", 404),
+            (ADMIN_KEY, "", 422),
+            (ADMIN_KEY, "?tenant=shop&tenant=other", 422),
+            (KEY, "?kinds=message", 422),
+        ):
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await http.ws_connect(where + query, headers={"Authorization": f"Bearer {key}"})
+            assert (refused.value.status, key + query) == (status, key + query)
+        async with http.ws_connect(f"{where}/", headers={"Authorization": f"Bearer {KEY}"}) as socket:
+            assert (await socket.receive_json(timeout=60))["kind"] == "ready"
+        async with http.ws_connect(where) as socket:
+            await socket.send_bytes(b"\x00")
+            assert (await socket.receive(timeout=60)).type == aiohttp.WSMsgType.CLOSE
+            assert socket.close_code == 1008
+    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == []
 
 
 async def test_the_same_is_told_as_server_sent_events(tmp_path: Path, redis_url: str) -> None:

@@ -271,7 +271,7 @@ async def walk_every_route(town: Town) -> None:
         await door.whole()
         every = routes_of(door)
     unknown = {part for _, path, _ in every for part in re.findall(r"{(\w+)(?::\w+)?}", path)}
-    assert unknown <= {*alpha.ids, "version", "name"}, "a new route: say here which thing of a shop it names"
+    assert unknown <= {*alpha.ids, "version", "name", "model"}, "a new route: say here which thing of a shop it names"
     assert len(every) > 60
     async with town.http.post(f"{home.url}/admin/sign-in", data={"key": KEY["beta"]}) as answer:
         assert answer.status == 200
@@ -346,8 +346,9 @@ async def listen(town: Town) -> None:
                 await say(town, "alpha", "more pistachio please")
                 await say(town, "beta", "more walnut please")
         refused = town.http.ws_connect(town.home.url + "/api/v1/live?tenant=alpha", headers=headers)
-        with pytest.raises(aiohttp.WSServerHandshakeError):
+        with pytest.raises(aiohttp.WSServerHandshakeError) as told:
             await refused
+        assert told.value.status == 404
     finally:
         for one in listening:
             one.cancel()

@@ -82,9 +82,9 @@ def editable(text: str) -> Markup:
     return Markup("\n") + escape(re.sub(r"[\x00\ud800-\udfff]", "\ufffd", text))
 
 
-def pushed(month: Mapping[str, Any]) -> int:
+def pushed(month: Mapping[str, int | None]) -> int:
     """A LINE channel's pushes of this month: as LINE counts them, which counts others' too, or as we did since."""
-    return max(month["used"] or 0, month["paid"])
+    return max(month["used"] or 0, month["paid"] or 0)
 
 
 class Pages:

@@ -35,6 +35,5 @@ class Ratings:
     def forget(self, tenant: str, ids: Collection[str]) -> int:
         """Removes those of these people's answers; how many. Raises OSError."""
         found = [one for one in self._lists.of(tenant) if one.get("user") in ids]
-        if found:
-            self._lists.change(tenant, lambda there: [one for one in there if one.get("user") not in ids])
+        self._lists.change(tenant, lambda there: [one for one in there if one.get("user") not in ids])
         return len(found)

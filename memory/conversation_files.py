@@ -72,13 +72,14 @@ class ConversationFiles:
         with _faults(path):
             if (known := self._load(path, new.tenant)) is not None:
                 return known
-            beside = self._write_beside(path, new)
-            try:
-                os.link(beside, path)
-            except FileExistsError:  # somebody else was faster
-                return self._load(path, new.tenant) or new
-            finally:
-                beside.unlink()
+            with file_locks.exclusive(*keys.shared_lock(self._base, new.tenant)):
+                beside = self._write_beside(path, new)
+                try:
+                    os.link(beside, path)
+                except FileExistsError:  # somebody else was faster
+                    return self._load(path, new.tenant) or new
+                finally:
+                    beside.unlink()
             return new
 
     def _put(self, one: Conversation) -> None:
@@ -131,7 +132,18 @@ class ConversationFiles:
                 ):
                     path.unlink()
                     removed += 1
+        if id_ is None:
+            self._sweep(tenant)
         return removed
+
+    def _sweep(self, tenant: str) -> None:
+        """What whoever was killed while writing left behind holds names and words that no list shows."""
+        folder = self._folder(tenant)
+        if not folder.is_dir():
+            return
+        with _faults(folder), file_locks.exclusive(*keys.shared_lock(self._base, tenant)):
+            for beside in folder.glob(".*.tmp"):
+                beside.unlink()
 
     def _load(self, path: Path, tenant: str) -> Conversation | None:
         """None: there is none, or nothing that can be read."""

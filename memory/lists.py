@@ -89,6 +89,8 @@ class SmallLists:
             after = change(list(there))
             if after != there:
                 _write(path, after)
+            else:
+                _beside(path).unlink(missing_ok=True)
 
     def note(self, tenant: str, change: Change) -> None:
         with suppress(OSError):  # as of a full disk
@@ -119,8 +121,13 @@ def _read(path: Path) -> Listed:
     return listed if isinstance(listed, list) else []
 
 
+def _beside(path: Path) -> Path:
+    """Where the file is written before it takes its place; what a crash left there may name whom it no longer names."""
+    return path.with_name(f".{path.name}.new")
+
+
 def _write(path: Path, listed: Listed) -> None:
-    beside = path.with_name(f".{path.name}.new")
+    beside = _beside(path)
     descriptor = os.open(beside, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(orjson.dumps(listed, option=orjson.OPT_INDENT_2))

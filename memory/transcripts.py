@@ -24,6 +24,7 @@ from memory.threads import in_thread
 from processors.models import iso
 
 _BLOCK = 64 * 1024
+_UNFINISHED = ".tmp"  # what the name of a file ends with that is to take another's place
 _MAX_SCAN = 8 * 1024 * 1024  # bytes looked through for one conversation's tail among a person's other ones
 
 
@@ -192,6 +193,7 @@ class TranscriptFiles:
             return 0
         removed, safe = 0, self._vault.of(ref.tenant)
         with _faults(folder, "removed"), self._locked(folder):
+            _sweep(folder)
             for path in _files(folder):
                 kept, before = [], removed
                 for line in path.read_bytes().splitlines(keepends=True):
@@ -230,6 +232,7 @@ class TranscriptFiles:
                 person = folder / name
                 if name != file_locks.FOLDER and _may_hold(person, month):
                     with self._locked(person):
+                        _sweep(person)
                         removed += sum(_prune_file(path, before, safe) for path in _files(person))
                         if person.is_dir() and not any(person.iterdir()):
                             person.rmdir()
@@ -265,12 +268,21 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _may_hold(folder: Path, month: str) -> bool:
-    """Whether there is anything of that month or an earlier one, or nothing at all; by a look at the names alone."""
+    """Whether there is anything of that month or an earlier one, or unfinished, or nothing at all; by a look at the
+    names alone."""
     try:
         names = os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return not names or any(name[: len(month)] <= month for name in names if name.endswith(".jsonl"))
+    return not names or any(
+        name[: len(month)] <= month if name.endswith(".jsonl") else name.endswith(_UNFINISHED) for name in names
+    )
+
+
+def _sweep(folder: Path) -> None:
+    """What whoever was killed while writing left behind, under the lock: it holds what is removed elsewhere."""
+    for path in folder.glob(f"*{_UNFINISHED}"):
+        path.unlink()
 
 
 def _parse(line: bytes, safe: Safe) -> dict[str, Any] | None:
@@ -323,7 +335,7 @@ def _amend_file(
 
 
 def _replace(path: Path, contents: bytes) -> None:
-    beside = path.with_suffix(".tmp")
+    beside = path.with_suffix(_UNFINISHED)
     beside.write_bytes(contents)
     beside.chmod(0o600)
     beside.replace(path)

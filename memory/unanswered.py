@@ -194,7 +194,7 @@ class UnansweredQuestions:
     def _change(self, tenant: str, change: Callable[[list[Unanswered]], list[Unanswered]]) -> int:
         """One writer at a time, over all processes; how many fewer there are."""
         path, safe = keys.list_file(self._folder, tenant), self._vault.of(tenant)
-        if not path.exists() and not change([]):
+        if not path.exists() and not _beside(path).exists() and not change([]):
             return 0
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -203,6 +203,8 @@ class UnansweredQuestions:
                 after = change(before)
                 if after != before:
                     _write(path, after, safe)
+                else:
+                    _beside(path).unlink(missing_ok=True)
         except OSError as error:
             raise LongTermUnavailable(f"{path} can't be written: {error.strerror or error}") from error
         return len(before) - len(after)
@@ -246,8 +248,13 @@ def _hash(tenant: str, user: str) -> str:
     return blake2b(f"{tenant}\0{user}".encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
 
 
+def _beside(path: Path) -> Path:
+    """Where the file is written before it takes its place; what a crash left there may hold what is forgotten."""
+    return path.with_name(f".{path.name}.new")
+
+
 def _write(path: Path, listed: Sequence[Unanswered], safe: Safe) -> None:
-    beside = path.with_name(f".{path.name}.new")
+    beside = _beside(path)
     values = [
         {**one.model_dump(exclude={"first_at", "last_at"}), "first_at": iso(one.first_at), "last_at": iso(one.last_at)}
         for one in listed

@@ -94,7 +94,7 @@ class ApiSide:
                     depth = await inbox.depth()
             except (InboxUnavailable, TimeoutError) as error:
                 spooled = {"spooled": await safe.spooled(), "spool_holds": spool_holds}
-                state = "degraded" if spooled["spooled"] < spool_holds else "down"
+                state = "degraded" if await safe.keeps_more() else "down"
                 return {"status": state, "redis": str(error) or "no answer", **spooled}
             waiting = {"ready": depth.ready, "due": depth.due, "leased": depth.leased, "dead": depth.dead}
             channels = await gauges.troubled()

@@ -203,6 +203,10 @@ class SafeInbox:
     async def spooled(self) -> int:
         return await asyncio.to_thread(self._spool.count)
 
+    async def keeps_more(self) -> bool:
+        """Whether a message would be kept while the inbox is away."""
+        return await asyncio.to_thread(self._spool.takes)
+
     async def _answer_or_leave(self, entry: Entry) -> None:
         """Of the oldest message of its conversation."""
         message = entry.spooled.message

@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 OLD_DRAFT = 3600.0  # seconds
 BROKEN = ".broken"  # what a file that can't be read ends with
 BROKEN_FOR = 30 * 86_400.0  # seconds for which it is kept for an operator to look at
+ROOM = 4096  # bytes that a message takes, about
 RACY = 2.0  # seconds: a folder that changed this shortly ago may change again within the same tick of its clock
 MOST = 20_000  # files: beyond that the platforms are asked to wait
 
@@ -151,8 +152,26 @@ class Spool:
     def count(self) -> int:
         try:
             return sum(1 for name in os.listdir(self.folder) if name.endswith((".json", ".done")))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
+
+    def takes(self) -> bool:
+        """Whether one message more would be kept: tried, as a disk that is full or read-only tells nobody before."""
+        if self.count() >= self._most:
+            return False
+        draft = self.folder / f".room-{secrets.token_hex(8)}"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            try:
+                _write(file, bytes(ROOM))
+                os.fsync(file)
+            finally:
+                os.close(file)
+                draft.unlink()
+        except OSError:
+            return False
+        return True
 
     def is_empty(self) -> bool:
         """As `count` would say, by one look where it was empty and has not changed since."""

@@ -80,3 +80,21 @@ async def test_a_read_only_folder_for_long_term_memory_stops_no_answer(tmp_path:
             await s.quiet()
             assert await s.line_shows(ANN) == [f"echo: {COMPLAINT}"]
             assert "Read-only file system" in worker.said
+
+
+async def test_with_the_inbox_away_and_the_disk_full_nothing_is_taken_and_readiness_says_so(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    with small_disk(tmp_path / "data", "size=4m"):
+        async with stage(tmp_path, redis_url=server.url) as s:
+            _, url = await s.serve()
+
+            async def ready() -> int:
+                async with s.http.get(f"{url}/readyz") as answer:
+                    return answer.status
+
+            await server.kill()
+            fill(s.data / "filler")
+            assert (await s.line_says(url, line_event(ANN, COMPLAINT)), await ready()) == (503, 503)
+            (s.data / "filler").unlink()
+            assert (await s.line_says(url, line_event(ANN, COMPLAINT)), await ready()) == (200, 200)

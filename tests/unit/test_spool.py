@@ -52,6 +52,18 @@ def no_file_over(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def test_whether_more_would_be_kept_is_tried_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    assert Spool(tmp_path / "spool").takes()
+    with no_file_over(100):
+        assert not Spool(tmp_path / "spool").takes()
+    assert list((tmp_path / "spool").iterdir()) == []
+    (tmp_path / "file").touch()
+    assert not Spool(tmp_path / "file").takes()
+    full = Spool(tmp_path / "full", most=1)
+    kept(full, "1")
+    assert not full.takes()
+
+
 def test_a_message_that_the_disk_takes_a_part_of_is_not_kept(tmp_path: Path) -> None:
     spool = Spool(tmp_path)
     with no_file_over(100), pytest.raises(InboxUnavailable):

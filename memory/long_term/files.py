@@ -108,10 +108,12 @@ class Files:
         place = self._place(tenant, user)
         with _faults("read", place):
             for _ in range(2):
-                mark = place.mark()
-                if mark.nothing:
+                if place.mark().nothing:
                     return None
                 with place.shared():
+                    mark = place.mark()
+                    if mark.nothing:  # forgotten meanwhile
+                        return None
                     found = self._merged(place, mark, tenant, user)
                 if found is not None:
                     break
@@ -132,8 +134,10 @@ class Files:
             return None
         place = self._place(tenant, user)
         with _faults("read", place), place.shared():
-            path = place.mark().file
-            whole = document.parse(place.read(path)[0]) if path else document.empty(tenant, user)
+            mark = place.mark()
+            if mark.nothing:  # forgotten meanwhile
+                return None
+            whole = document.parse(place.read(mark.file)[0]) if mark.file else document.empty(tenant, user)
             return document.merge(whole, journal.read(place.journal, 0, place.safe).lines, self._clock())
 
     def put(self, tenant: str, user: str, whole: Document) -> None:
@@ -195,6 +199,8 @@ class Files:
                 return 0
             with place.exclusive():
                 before = place.mark()
+                if before.nothing:  # forgotten meanwhile
+                    return 0
                 removed = self._fold(place, tenant, user, now)
                 if place.mark() != before:
                     self._noted(tenant, user)

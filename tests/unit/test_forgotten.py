@@ -9,9 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memory import MemoryConfig, MemoryManager
 from memory.keys import ConversationRef
 from memory.long_term.forgotten import FOLDER, Marks
+from memory.long_term.json_files import JsonFiles
+from memory.long_term.place import Place
 from memory.models import Message
 from processors.extraction import Found, Reading
 from processors.models import EventType, Language, MemoryEvent
@@ -144,3 +148,27 @@ def test_where_nothing_can_be_made_a_look_tells_the_same(tmp_path: Path) -> None
     assert Marks(tmp_path).at(SHOP, ANN) is None  # the shop has no folder yet
     assert Marks(tmp_path).surely_not(SHOP, ANN)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("deed", ["compact", "known", "document"])
+async def test_who_is_forgotten_while_somebody_waits_for_their_files_gets_none_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str
+) -> None:
+    house = House(tmp_path)
+    await house.says("I like tea")
+    here = JsonFiles(tmp_path / "longterm")._files
+    other = JsonFiles(tmp_path / "longterm")._files
+    lock = {"compact": "exclusive"}.get(deed, "shared")
+    held = getattr(Place, lock)
+
+    def after_who_forgets(place: Place) -> Any:
+        monkeypatch.setattr(Place, lock, held)
+        assert other.forget(SHOP, ANN)["longterm_files"]
+        return held(place)
+
+    here.load(SHOP, ANN)
+    monkeypatch.setattr(Place, lock, after_who_forgets)
+    got = here.compact(SHOP, ANN, START) if deed == "compact" else getattr(here, deed)(SHOP, ANN)
+    assert got in (0, None)
+    assert [path.name for path in (tmp_path / "longterm" / SHOP).iterdir() if path.is_file()] == []
+    await house.manager.close()

@@ -33,7 +33,7 @@ from memory.models import Message, ShortTermMemory
 from processors.models import EventType, band
 
 A_PAGE = 30
-LINES = 100  # of a conversation
+LINES = (100, 300, 1000)  # of a conversation: at first, and each time that older ones are asked for
 LONGEST = 4000  # characters of an answer
 SHOWS = ("needs", "unread")
 _SEEN_WITHIN = 2.0  # seconds that a deed is waited for, so that the page shows it
@@ -93,7 +93,9 @@ def router(
         shop = sessions.tenant(staff, tenant)
         where = _ref(shop, ref)
         entry = await board.entry(where)
-        lines = [line for line in await manager.transcripts.tail(where, LINES) if line["message"]]
+        many = _many(request.query_params.get("lines", ""))
+        said = await manager.transcripts.tail(where, many + 1)
+        lines = [line for line in said[-many:] if line["message"]]
         memory = await manager.longterm.load(shop.id, where.user)
         if entry is None and memory is None and not lines:
             raise HTTPException(404, "Nothing is known of this conversation")
@@ -112,6 +114,8 @@ def router(
             conversation=where.conversation,
             name=memory.person.display_name if memory and memory.person else None,
             lines=lines,
+            many=many,
+            more=next((one for one in LINES if one > many), 0) if len(said) > many else 0,
             entry=entry,
             held=bool(entry and entry.held),
             until=session.variables.get(UNTIL) if session else None,
@@ -137,7 +141,7 @@ def router(
         form = await sessions.form(request, staff)
         where = _ref(shop, form.one("ref"))
         do, _, about = form.one("do").partition(":")
-        back = with_(f"/admin/{shop.id}/talk", ref=form.one("ref"))
+        back = with_(f"/admin/{shop.id}/talk", ref=form.one("ref"), lines=_many(form.one("lines")))
         if do in ("good", "bad", "unrated"):
             rating: Any = None if do == "unrated" else do
             parts.ratings.rate(shop.id, where.user, about[:300], rating, clock())
@@ -221,6 +225,10 @@ async def _pings(reader: Reader, user: str) -> AsyncGenerator[bytes, None]:
             yield ALIVE
         elif user in ("", told["data"].get("user_id")):
             yield event("changed", {})
+
+
+def _many(asked: str) -> int:
+    return next((one for one in LINES if str(one) == asked), LINES[0])
 
 
 def _ref(shop: Tenant, ref: str) -> ConversationRef:

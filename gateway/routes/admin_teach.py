@@ -16,6 +16,7 @@ from config.settings import Settings
 from config.tenants import Tenant
 from gateway.routes.admin_page import Pages, ours, see, with_
 from gateway.routes.admin_session import Staff
+from gateway.routes.admin_talks import LINES
 from gateway.routes.lists import place_of
 from gateway.taught import Taught
 from gateway.training import Training
@@ -26,7 +27,6 @@ from processors import corrections, local
 from processors.models import Band, EventType, floor, iso
 
 LONGEST = 4000  # characters of an answer
-_LINES = 100
 _SHOWN = 20  # corrections
 
 
@@ -126,7 +126,7 @@ def router(
         place = place_of(ref, 3)
         if place is None or not all(isinstance(part, str) and part for part in place):
             raise HTTPException(404, "There is no such conversation")
-        lines = await manager.transcripts.tail(ConversationRef(shop.id, *place), _LINES)
+        lines = await manager.transcripts.tail(ConversationRef(shop.id, *place), LINES[-1])
         at = next((n for n, line in enumerate(lines) if line.get("message_id") == message_id), None)
         if at is None:
             raise HTTPException(404, "There is no such answer")

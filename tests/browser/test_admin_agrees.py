@@ -9,8 +9,10 @@ from playwright.async_api import Browser, expect
 from redis.asyncio import Redis
 
 from gateway.ledger import Ledger
-from memory.models import Changes
-from processors.models import EventType, MemoryEvent
+from gateway.routes.lists import cursor_of
+from memory.keys import ConversationRef
+from memory.models import Changes, Message
+from processors.models import EventType, MemoryEvent, iso
 from tests.browser.test_admin import NOW, back_office, known, memory, own_shop
 from tests.house import ADMIN_KEY, house, shop
 
@@ -103,3 +105,25 @@ async def test_what_was_sent_is_not_offered_again_to_whoever_goes_back(
             await page.goto(f"{home.url}/admin/shop/talks")
             await page.go_back()
             await expect(page.locator("#text")).to_have_value("not yet sent")
+
+
+async def test_a_long_talk_can_be_read_from_its_beginning(browser: Browser, tmp_path: Path, redis_url: str) -> None:
+    async with house(tmp_path, redis_url, {"shop": own_shop()}) as home, memory(home) as manager:
+        said = [
+            Message(role="bot" if n % 2 else "user", message=f"line {n}", timestamp=iso(NOW), message_id=f"m:{n}")
+            for n in range(140)
+        ]
+        await manager.transcripts.append(ConversationRef("shop", USER), said)
+        async with back_office(browser, home) as (page, wrong):
+            await page.goto(f"{home.url}/admin/shop/talk?ref={cursor_of(USER, 'default', 'main')}")
+            assert await page.locator("#lines p").first.inner_text() == "line 40"
+            await page.get_by_role("link", name="Older").click()
+            await expect(page.locator("#lines p").first).to_have_text("line 0")
+            assert await page.locator("#lines p").count() == 140
+            assert await page.get_by_role("link", name="Older").count() == 0
+            await page.get_by_role("button", name="A good answer").first.click()  # what is done there leads back there
+            await expect(page.locator(".tool.on")).to_have_count(1)
+            assert await page.locator("#lines p").count() == 140
+            await page.locator("#lines").get_by_role("link", name="Teach").first.click()
+            await expect(page.locator("#questions")).to_have_value("line 0")
+            assert wrong == []

@@ -29,8 +29,9 @@ from memory.unhurried import Unhurried
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-# A longer journal is folded in, when there is time for it: some fifty events for one rewrite of the file. Four times as
-# many cost whoever reads them anew four milliseconds, and are folded in at once.
+# A longer journal is folded in, when there is time for it: some twenty events for one rewrite of the file, as half of
+# each line is the summary. Four times as many cost whoever reads them anew four milliseconds, and are folded in at
+# once.
 JOURNAL_BYTES, _AT_ONCE = 32 * 1024, 4
 _LONG, _MOST_SPELLED = 64 * 1024, 1000
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Generic, TypedDict, TypeVar
 from urllib.parse import quote
 
-import msgspec
+from msgspec.structs import replace
 from typing_extensions import Unpack
 
 from chat_chat_client.models import (
@@ -28,7 +28,7 @@ from chat_chat_client.models import (
     WholeCheckpoint,
     WholeEpisode,
 )
-from chat_chat_client.wire import Wire
+from chat_chat_client.wire import Wire, decoded
 
 Item = TypeVar("Item")
 
@@ -68,6 +68,8 @@ class _Part:
         self._wire = wire
 
     def _of(self, name: str) -> str:
+        if not name:  # it would be the address of the whole list
+            raise ValueError("an id is empty")
         return f"{self.path}/{quote(name, safe='')}"
 
 
@@ -199,8 +201,8 @@ class Memories(_Part):
 
     async def _one(self, method: str, memory_id: str, **more: Any) -> Memory:
         async with self._wire.open(method, self._of(memory_id), **more) as answer:
-            found = msgspec.json.decode(await answer.read(), type=Memory)
-            return msgspec.structs.replace(found, etag=answer.headers.get("ETag", ""))
+            found = decoded(Memory, await answer.read(), f"{method} {memory_id}")
+            return replace(found, etag=answer.headers.get("ETag", ""))
 
 
 class Facts(_Batch):

@@ -57,7 +57,7 @@ class Wire:
     async def ask(self, kind: type[T], method: str, path: str, **more: Any) -> T:
         """The JSON of an answer; `more` as with `open`."""
         async with self.open(method, path, **more) as answer:
-            return msgspec.json.decode(await answer.read(), type=kind)
+            return decoded(kind, await answer.read(), f"{method} {path}")
 
     @asynccontextmanager
     async def open(
@@ -102,6 +102,14 @@ class Wire:
                 yield answer
         except _LOST as error:
             raise Unreachable(f"{method} {path}: {error or type(error).__name__}") from error
+
+
+def decoded(kind: type[T], body: bytes, asked: str) -> T:
+    """Raises Unreachable for what no server of ours says: something between us and it answered."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise Unreachable(f"{asked}: the answer is none of chat-chat's: {error}") from error
 
 
 def pause(tried: int) -> float:

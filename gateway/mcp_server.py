@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import signal
 from collections.abc import Collection
+from contextlib import nullcontext
 from importlib.metadata import version
 from typing import Any
 
@@ -114,8 +116,12 @@ async def over_http(settings: Settings, host: str, port: int) -> None:
     await asyncio.to_thread(manager.lists.begin)
     guarded = Guard(app, _keys(settings, tenants, manager))
     config = uvicorn.Config(guarded, host=host, port=port, log_config=None, access_log=False, server_header=False)
+    server = uvicorn.Server(config)
+    server.capture_signals = nullcontext  # type: ignore[method-assign, assignment]  # it would kill itself before the end
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     try:
-        await uvicorn.Server(config).serve()
+        await server.serve()
     finally:
         await manager.close()
 
@@ -131,7 +137,10 @@ class Guard:
         if scope["type"] == "http":
             request = Request(scope)
             try:
-                tenant = self._keys.tenant(request, request.headers.get(TENANT_HEADER))
+                named = set(request.headers.getlist(TENANT_HEADER))
+                tenant = self._keys.tenant(request, next(iter(named), None))
+                if len(named) > 1:
+                    raise HTTPException(422, "X-Tenant: two different ones are named, and only one can be meant")
             except HTTPException as error:
                 detail = str(error.detail).replace("?tenant=…", "X-Tenant: …")
                 await problem(error.status_code, detail, dict(error.headers or {}))(scope, receive, send)

@@ -83,6 +83,14 @@ def fact_type(name: str) -> FactType:
         raise ValueError(f"{name!r} is no type of fact: use one of {', '.join([*FactType, *ALIASES])}") from None
 
 
+def scope_of(name: str) -> Scope:
+    """Raises ValueError that names the known ones."""
+    try:
+        return Scope(name)
+    except ValueError:
+        raise ValueError(f"{name!r} is no scope: use one of {', '.join(Scope)}") from None
+
+
 class Fact(BaseModel):
     """One statement. `text` is how a person would say it; `confidence` 0.0-1.0; `source` names the message or who said
     it, `also_from` those who said it again; `last_used_at` the last time it was said, asked for or needed.
@@ -214,7 +222,7 @@ def _made(
         text=text or said(key, value),
         type=kind,
         priority=Priority(priority) if priority else DEFAULT_PRIORITY[kind],
-        scope=Scope(scope),
+        scope=scope_of(scope),
         agent=agent if scope == Scope.AGENT else None,
         confidence=confidence,
         created_at=now,

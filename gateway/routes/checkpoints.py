@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from config.tenants import Tenant
 from gateway.routes.auth import Keys
 from gateway.routes.bodies import parsed, takes
 from gateway.routes.conversations import kept
+from gateway.routes.filters import User
 from gateway.routes.lists import LIMIT, Cursor, Limit, Page, cursor_of, place_of
 from gateway.routes.problems import problems
 from memory.checkpoints import Checkpoint
@@ -50,6 +51,8 @@ class PointInFull(Point):
 
 
 class Ids(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
     ids: list[str] = Field(max_length=1000)
 
 
@@ -81,10 +84,10 @@ def router(manager: MemoryManager, keys: Keys, clock: Callable[[], datetime]) ->
     async def listed(
         limit: Limit = 50,
         cursor: Cursor = "",
-        user: Annotated[str | None, Query(description="of this person alone, such as `web:ann`")] = None,
+        user: User = None,
         agent: str | None = None,
         conversation: str | None = None,
-        q: Annotated[str, Query(description="words of that turn")] = "",
+        q: Annotated[str, Query(max_length=200, description="words of that turn")] = "",
         tenant: Tenant = Depends(keys.tenant),
     ) -> Page[Point]:
         place = place_of(cursor, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -30,6 +32,8 @@ class Problem(BaseModel):
     status: int
     detail: str
 
+
+_KIND = re.compile(r"(?:str|int|float|bool|constrained-\w+|[a-z-]+\[.*\])")
 
 _SCHEMA = Problem.model_json_schema()
 
@@ -63,8 +67,10 @@ def handle_problems(api: FastAPI) -> None:
 
     @api.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        return _problem(request, 422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        wrong = error.errors()
+        where = _place(wrong[0])
+        said = dict.fromkeys(one["msg"] for one in wrong if _place(one) == where)
+        return _problem(request, 422, f"{where}: {', or: '.join(said)}")
 
     @api.exception_handler(MemoryFault)
     async def unavailable(request: Request, error: MemoryFault) -> JSONResponse:
@@ -92,6 +98,11 @@ def _problem(request: Request, status: int, detail: str, headers: dict[str, str]
         return problem(status, detail, headers)
     kind = "invalid_request_error" if status < 500 else "server_error"
     return problem(status, detail, headers, error={"message": detail, "type": kind, "param": None, "code": status})
+
+
+def _place(wrong: Mapping[str, Any]) -> str:
+    """Of what may be of several kinds there is one error each, and a kind is no place."""
+    return ".".join(str(part) for part in wrong["loc"] if not _KIND.fullmatch(str(part)))
 
 
 def _methods(request: Request) -> list[str]:

@@ -57,7 +57,7 @@ async def url(env: dict[str, str]) -> AsyncIterator[str]:
         yield address
     finally:
         server.terminate()
-        server.wait(20)
+        assert server.wait(20) == 0
 
 
 def said(result: Any) -> str:
@@ -161,3 +161,10 @@ def test_on_stdio_a_wrong_key_ends_it_with_one_line(
     assert (done.returncode, done.stdout) == (1, "")
     assert why in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+async def test_two_shops_in_one_call_are_refused(url: str) -> None:
+    named = [("Authorization", f"Bearer {ADMIN}"), ("X-Tenant", "shop"), ("X-Tenant", "other")]
+    async with httpx2.AsyncClient() as client:
+        answer = await client.post(url, headers=named, json={})
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (422, "X-Tenant")

@@ -141,6 +141,33 @@ async def test_a_stream_that_is_cut_goes_on_without_a_gap(tmp_path: Path, redis_
     assert len(asked(home, "count")) == 1
 
 
+async def test_a_stream_that_is_cut_goes_on_whichever_agent_answers(tmp_path: Path, redis_url: str) -> None:
+    tenants = {"shop": web_shop(agents={"default": {}, "sales": {}})}
+    async with web_house(tmp_path, redis_url, tenants=tenants, llm_key=LLM_KEY) as home:
+        home.llm.answers(lambda request: Said(WORDS, pause=0.05))
+        line = Line(home.url, [b"event: delta\ndata: {", "ส".encode()])
+        async with line.laid() as url, Client(url, KEY) as client:
+            begun = await client.chat("hello", user="ann", conversation_id="order-1")
+            stream = client.stream("count", user="ann", agent="sales", conversation_id=begun.conversation_id)
+            pieces = [piece async for piece in stream]
+    assert line.cuts == []
+    assert (shown(pieces), pieces[-1].whole) == (WORDS, WORDS)
+
+
+async def test_an_answer_that_is_none_of_ours_and_an_id_that_is_none_are_told_as_such() -> None:
+    async def page(request: web.Request) -> web.Response:
+        return web.Response(text="<html>Sign in to this network</html>", content_type="text/html")
+
+    routes = web.get("/api/v1/memory/stats", page), web.get("/api/v1/memory/f_1", page)
+    async with serving(*routes) as url, Client(url, KEY) as client:
+        for asked_for in (client.memory.stats(), client.memory.get("f_1")):
+            with pytest.raises(Unreachable, match="none of chat-chat's"):
+                await asked_for
+        for nameless in (client.memory.delete(""), client.memory.get(""), client.checkpoints.roll_back("")):
+            with pytest.raises(ValueError, match="an id is empty"):
+                await nameless
+
+
 async def test_what_was_said_once_is_not_said_again_when_nothing_came_of_it(tmp_path: Path, redis_url: str) -> None:
     async with web_house(tmp_path, redis_url, llm_key=LLM_KEY) as home:
         home.llm.answers(lambda request: "well")

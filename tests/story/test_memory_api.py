@@ -449,6 +449,14 @@ class TestEvents:
         }
         assert {asked: await ids_of(api, f"/api/v1/events?{asked}") for asked in filtered} == filtered
 
+    async def test_what_an_importance_may_be_is_told_whole(self, api: Api) -> None:
+        status, told = await api.ask("GET", "/api/v1/events?importance=7")
+        assert status == 422
+        assert told["detail"].startswith("query.importance: Input should be 'minimal', ")
+        assert told["detail"].endswith(", or: Input should be less than or equal to 1")
+        status, told = await api.ask("POST", "/api/v1/checkpoints/batch-delete", json={"ids": [], "user": "web:ann"})
+        assert (status, told["detail"]) == (422, "body.user: Extra inputs are not permitted")
+
     async def test_event_stats(self, api: Api) -> None:
         await api.manager.longterm.save_events("shop", ANN, [event("a"), event("b", "SUPPORT")])
         assert await api.get("/api/v1/events/stats?type=SUPPORT&type=INQUIRY") == {

@@ -253,3 +253,8 @@ def test_plain_sentences_about_oneself_are_understood_without_a_model(said: str,
 @pytest.mark.parametrize(("said", "item"), [("ไม่แพ้ถั่วแล้วค่ะ", "ถั่ว"), ("I'm no longer allergic to nuts", "nuts")])
 def test_an_allergy_that_is_over_is_understood(said: str, item: str) -> None:
     assert personal(said) == Told({}, {"allergies": [item]})
+
+
+def test_a_scope_that_is_none_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="'shop' is no scope: use one of session, user, agent, global"):
+        fact("tone", "formal", scope="shop")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from gateway.cli.audit import audit
 from gateway.cli.backup import backup, restore
 from gateway.cli.broadcasts import broadcasts
-from gateway.cli.common import Failed, in_loop
+from gateway.cli.common import Failed, Misused, in_loop
 from gateway.cli.dead_letters import dead_letters
 from gateway.cli.encryption import encryption
 from gateway.cli.faq import faq
@@ -28,7 +32,29 @@ from gateway.cli.webhooks import webhooks
 __all__ = ["Failed", "cli", "in_loop", "main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except NoArgsIsHelpError:  # a group by itself is asked what it has
+        raise
+    except click.UsageError as error:
+        raise Misused(error) from None
+
+
+class _Commands(click.Group):
+    """A wrong call is told in one line, click's own of it are several."""
+
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        with _one_line():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _one_line():
+            return super().invoke(ctx)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="chat-chat")
 def cli() -> None:
     """A messaging bot for shops on LINE, Telegram, the web and the terminal, which remembers its customers.

@@ -26,6 +26,16 @@ class Failed(click.ClickException):
         click.echo(f"chat-chat: {self.message}", err=True)
 
 
+class Misused(Failed):
+    """A wrong call: one line to standard error, with the command whose help tells more; exit status 2."""
+
+    exit_code = 2
+
+    def __init__(self, error: click.UsageError) -> None:
+        said = " ".join(error.format_message().split()).rstrip(".")
+        super().__init__(f"{said}; see `{error.ctx.command_path} --help`" if error.ctx else said)
+
+
 def guarded(function: Callable[P, R]) -> Callable[P, R]:
     """What is known to go wrong becomes one line; a traceback is left for our own mistakes."""
 

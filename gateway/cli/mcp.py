@@ -27,7 +27,7 @@ def mcp(tenant: str | None, key: str | None, http: bool, host: str, port: int) -
         in_loop(mcp_server.over_http(read_settings(), host, port))
         return
     if not key:
-        raise click.UsageError("give the API key as CHAT_CHAT_API_KEY (see `chat-chat mcp --help`)")
+        raise click.UsageError("give the API key as CHAT_CHAT_API_KEY")
     try:
         in_loop(mcp_server.over_stdio(read_settings(), key, tenant))
     except ValueError as error:

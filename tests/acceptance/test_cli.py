@@ -84,10 +84,20 @@ def test_what_goes_wrong_is_one_line_and_exit_status_1(
 
 @pytest.mark.parametrize(
     "arguments",
-    [("fly",), ("run", "--port", "99999"), ("chat",), ("dead-letters", "drop", "--tenant", "shop"), ("tenants", "new")],
+    [
+        *(("fly",), ("--loud",), ("run", "--prot", "1"), ("run", "--port", "99999"), ("chat",), ("memory", "show")),
+        *(("tenants", "check", "--lang", "xx"), ("memory", "import", "--tenant", "shop", "nowhere.jsonl"), ("mcp",)),
+        *(("dead-letters", "drop", "--tenant", "shop"), ("tenants", "new")),
+    ],
 )
-def test_a_wrong_call_is_exit_status_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_wrong_call_is_one_line_and_exit_status_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
     made = chat_chat(tmp_path, *arguments)
+    assert (made.returncode, made.stdout, made.stderr.count("\n")) == (2, "", 1), made.stderr
+    assert made.stderr.startswith("chat-chat: ")
+    assert made.stderr.endswith(" --help`\n")
+
+
+def test_a_group_by_itself_shows_what_it_has(tmp_path: Path) -> None:
+    made = chat_chat(tmp_path, "memory")
     assert (made.returncode, made.stdout) == (2, "")
-    assert "Error:" in made.stderr
-    assert "Traceback" not in made.stderr
+    assert "reindex" in made.stderr

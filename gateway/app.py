@@ -27,7 +27,7 @@ from gateway.blocked import Blocked
 from gateway.bot_ids import BotIds
 from gateway.bot_names import BotNames
 from gateway.budgets import Budgets
-from gateway.channel_states import ChannelStates
+from gateway.channel_states import ChannelStates, Trouble
 from gateway.dead_letters import DeadLetters
 from gateway.errors import GatewayFault
 from gateway.inbox.opening import inbox_of
@@ -162,9 +162,21 @@ async def work(
                 now = tenants.get(tenant.id) or tenant
                 await intake.keep(now, channel, Received(tuple(messages)))
 
+            async def rival(why: str | None) -> None:
+                if why is None:
+                    await states.well(tenant.id, channel, Trouble.RIVAL)
+                else:
+                    await states.met(tenant.id, channel, Trouble.RIVAL, why)
+
             receiver = TelegramReceiver(names.of)
             count = partial(intake.count, tenant, channel)
-            await poll(tenant, channel, telegram, handle, stop, offset_store=offsets, receiver=receiver, count=count)
+            await poll(
+                *(tenant, channel, telegram, handle, stop),
+                offset_store=offsets,
+                receiver=receiver,
+                count=count,
+                rival=rival,
+            )
 
         where = settings.public_url
         probes = Probes(

@@ -23,6 +23,7 @@ class Trouble(StrEnum):
     SWAPPED = "swapped"  # another bot's webhooks arrive here: they are refused
     CUT_OFF = "cut_off"  # our own delivery through the public address does not arrive
     WEBHOOK = "webhook"  # the platform has no webhook of ours
+    RIVAL = "rival"  # somebody else polls the bot, and gets a part of its messages
     QUOTA = "quota"  # LINE's monthly quota is used up: replies by token go on, pushes don't
     NEARLY = "quota_nearly"  # four fifths of it are
 
@@ -33,6 +34,7 @@ _KEPT_FOR = {
     Trouble.SWAPPED: 3600,
     Trouble.CUT_OFF: 660,
     Trouble.WEBHOOK: 660,
+    Trouble.RIVAL: 300,
     Trouble.QUOTA: 2 * 3600,
     Trouble.NEARLY: 660,
 }

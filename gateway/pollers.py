@@ -14,7 +14,7 @@ from redis.asyncio.lock import Lock
 from redis.exceptions import LockError, RedisError
 
 from config.tenants import TelegramChannel, Tenant, Tenants
-from gateway.errors import InboxUnavailable
+from gateway.errors import GatewayFault, InboxUnavailable
 from memory import keys
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class Pollers:
         self._tenants = tenants
         self._poll = poll
         self._running: dict[tuple[str, str], _Running] = {}
-        self._not_before: dict[tuple[str, str], float] = {}
+        self._failed: dict[tuple[str, str], tuple[Tenant, float]] = {}  # with which bot, when to try it again
 
     async def run(self, stop: asyncio.Event) -> None:
         try:
@@ -85,7 +85,7 @@ class Pollers:
                     if changed or running.task.done() or not await self._keep(running):
                         await self._end(key)
                 for key, tenant in wanted.items():
-                    if key not in self._running and self._not_before.get(key, 0.0) <= time.monotonic():
+                    if key not in self._running and not self._waits(key, tenant):
                         await self._begin(key, tenant)
                 try:
                     await asyncio.wait_for(stop.wait(), EVERY)
@@ -94,6 +94,11 @@ class Pollers:
         finally:
             for key in list(self._running):
                 await self._end(key)
+
+    def _waits(self, key: tuple[str, str], tenant: Tenant) -> bool:
+        """Whether it failed a moment ago, and is still the same bot: one that was mended is polled at once."""
+        failed = self._failed.get(key)
+        return failed is not None and time.monotonic() < failed[1] and _same_bot(tenant, failed[0], key[1])
 
     async def _begin(self, key: tuple[str, str], tenant: Tenant) -> None:
         lock = self._redis.lock(keys.shared("poll", *key), timeout=LEASE, blocking=False, thread_local=False)
@@ -120,8 +125,10 @@ class Pollers:
         running.task.cancel()
         for outcome in await asyncio.gather(running.task, return_exceptions=True):
             if isinstance(outcome, Exception):
-                log.error("polling ended: %s", outcome, extra={"tenant": key[0], "channel": key[1]})
-                self._not_before[key] = time.monotonic() + AFTER_FAILURE
+                # The words of what is not ours may quote somebody's.
+                why = outcome if isinstance(outcome, GatewayFault) else type(outcome).__name__
+                log.error("polling ended: %s", why, extra={"tenant": key[0], "channel": key[1]})
+                self._failed[key] = running.tenant, time.monotonic() + AFTER_FAILURE
         try:
             await running.lock.release()
         except (LockError, RedisError, OSError):

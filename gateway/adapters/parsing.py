@@ -102,14 +102,29 @@ def known(parent: Object, names: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def derived_id(event: Object, without: str = "") -> str:
-    """An id for an event that has none: the same whenever the same event is delivered, whatever stands in `without`.
-    Raises NotJson for one nested deeper than can be written."""
+    """An id for an event that has none: the same whenever the same event is delivered, whatever stands in `without`."""
     steady = {key: value for key, value in event.items() if key != without}
     try:
         written = orjson.dumps(steady, option=orjson.OPT_SORT_KEYS)
-    except TypeError as error:
-        raise NotJson("The body is nested too deeply.") from error
+    except TypeError:  # it reads JSON that is nested deeper than it writes
+        written = _step_by_step(steady)
     return "derived:" + hashlib.sha256(written).hexdigest()[:40]
+
+
+def _step_by_step(value: Any) -> bytes:
+    """All that stands in it, its order and its nesting, however deep."""
+    written, waiting = [], [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            written.append(f"{{{len(one)}")
+            waiting += [part for pair in sorted(one.items(), key=lambda pair: pair[0]) for part in pair]
+        elif isinstance(one, list):
+            written.append(f"[{len(one)}")
+            waiting += one
+        else:
+            written.append(repr(one))
+    return "\n".join(written).encode()
 
 
 def shorten(text: str, extra: dict[str, Any]) -> str:

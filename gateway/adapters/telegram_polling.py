@@ -26,6 +26,8 @@ LONG_POLL = 20  # seconds that Telegram waits for an update
 BATCH = 100
 _TIMEOUT = aiohttp.ClientTimeout(total=LONG_POLL + 15, connect=5)
 _LONGEST_PAUSE = 60.0
+_AT_ONCE = 1.0  # seconds; nothing new within them is no long poll, and asking again at once would go on for ever
+_CONFLICTS = 3
 # After a week without updates Telegram starts anew with any number, which may be a lower one.
 _OFFSET_LIFE = 6 * 86_400
 
@@ -52,20 +54,23 @@ async def poll(
     offset_store: OffsetStore,
     receiver: TelegramReceiver | None = None,
     count: Callable[[Mapping[str, int]], None] = lambda _passed_over: None,
+    rival: Callable[[str | None], Coroutine[Any, Any, None]] | None = None,
     clock: Callable[[], float] = time.time,
     pause: float = 1.0,
 ) -> None:
     """Hands on a bot's updates until `stop`. An update is confirmed to Telegram only once `handle` has returned, so one
-    may come twice and none is lost. `count` is told of what was passed over; `pause` is the first wait after a failure,
-    in seconds; it doubles each time.
+    may come twice and none is lost. `count` is told of what was passed over, `rival` that somebody else polls the bot
+    (why, and None once it is ours alone). `pause` is the first wait, in seconds, after a failure or an answer at once
+    that confirmed nothing; it doubles each time.
 
     Raises ChannelBroken where waiting does not help: the token is refused, or a webhook is registered.
     """
     receiver = receiver or TelegramReceiver()
     offset: int | None = None
     loaded = False
-    failures = 0
+    failures = conflicts = 0
     last = clock()
+    now = asyncio.get_running_loop().time
     while not stop.is_set():
         try:
             if not loaded:
@@ -75,6 +80,7 @@ async def poll(
             arguments = {"timeout": LONG_POLL, "limit": BATCH, "allowed_updates": list(UPDATES)}
             if offset is not None:
                 arguments["offset"] = offset
+            asked, before = now(), offset
             updates = await _unless(stop, sender.call(tenant, channel, "getUpdates", arguments, _TIMEOUT))
             if isinstance(updates, list) and updates:
                 await _hand_on(tenant, channel, updates, receiver, handle, count, clock())
@@ -91,13 +97,25 @@ async def poll(
                     "`chat-chat webhooks set`, which removes it for channels with mode: polling, or set mode: webhook."
                 ) from None
             wait = min(pause * 2**failures, _LONGEST_PAUSE)
+            conflicts += 1
+            if rival is not None and conflicts >= _CONFLICTS:  # one of ours that is taken over has one
+                await rival(
+                    f"somebody else polls this bot too and gets a part of its messages: stop that one ({error})"
+                )
         except (SendFault, InboxUnavailable) as error:
             told = error.retry_after if isinstance(error, SendRetry) else None
             wait = told or min(pause * 2**failures, _LONGEST_PAUSE)
             log.warning("polling waits %.1f s: %s", wait, error, extra={"tenant": tenant.id, "channel": channel})
         else:
-            failures = 0
-            continue
+            idle, at_once = offset == before, now() - asked < _AT_ONCE
+            if idle and not at_once:  # a whole long poll that nobody cut short
+                conflicts = 0
+                if rival is not None:
+                    await rival(None)
+            if not (idle and at_once):
+                failures = 0
+                continue
+            wait = min(pause * 2**failures, _LONGEST_PAUSE)
         failures = min(failures + 1, 10)
         await _unless(stop, asyncio.sleep(wait))
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 
 from config.settings import Settings
 from config.tenants import Tenant
+from gateway.adapters import telegram_polling
+from gateway.adapters.telegram_outcome import Conflict
 from gateway.adapters.telegram_polling import poll
 from gateway.adapters.telegram_sender import TelegramSender
 from gateway.errors import ChannelBroken, InboxUnavailable
@@ -199,3 +202,72 @@ async def test_after_a_week_of_silence_numbers_may_start_anew(api: TelegramStand
     await task
     await sender.close()
     assert inbox.texts == ["low"]
+
+
+class Answers:
+    """Gives one answer after another to `getUpdates`, and ends with the last."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers, self.stop = list(answers), asyncio.Event()
+
+    async def call(self, *_: Any) -> Any:
+        answer = self.answers.pop(0)
+        if not self.answers:
+            self.stop.set()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def poll(self, inbox: Inbox, **more: Any) -> None:
+        sender = cast("TelegramSender", self)
+        await poll(SHOP, "tg", sender, inbox.put, self.stop, offset_store=Offsets(), **more)
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(telegram_polling.asyncio, "sleep", sleep)
+    return waited
+
+
+UNNUMBERED: dict[str, Any] = {"message": {"text": "hi", "chat": {"id": 1, "type": "private"}, "from": {"id": 1}}}
+
+
+@pytest.mark.parametrize("answer", [[UNNUMBERED], "odd", None, []])
+async def test_what_comes_at_once_and_confirms_nothing_is_not_asked_for_at_once_again(
+    answer: Any, waits: list[float]
+) -> None:
+    await Answers(answer, answer, answer, [{**UNNUMBERED, "update_id": 7}], answer, []).poll(Inbox())
+    assert waits[:4] == [1.0, 2.0, 4.0, 1.0]
+
+
+async def test_an_update_without_a_number_is_handed_on_however_deep_it_is_nested(waits: list[float]) -> None:
+    deep: list[Any] = []
+    for _ in range(300):
+        deep = [deep]
+    inbox = Inbox()
+    await Answers([{"message": {**UNNUMBERED["message"], "x": deep}}], []).poll(inbox)
+    assert inbox.texts == ["hi"]
+
+
+async def test_who_polls_the_bot_besides_is_told_until_a_long_poll_is_left_alone(
+    waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str | None] = []
+
+    async def rival(why: str | None) -> None:
+        told.append(why)
+
+    cut = Conflict("Telegram answered 409: Conflict: terminated by other getUpdates request")
+    between = [{**UNNUMBERED, "update_id": 7}]  # a message that we got says nothing of those that we did not
+    await Answers(cut, cut, [], []).poll(Inbox(), rival=rival)
+    assert told == []
+    await Answers(cut, between, cut, cut, []).poll(Inbox(), rival=rival)
+    assert [why is not None and "stop that one" in why for why in told] == [True]
+    monkeypatch.setattr(telegram_polling, "_AT_ONCE", 0.0)
+    await Answers([], []).poll(Inbox(), rival=rival)
+    assert told[1:] == [None, None]

@@ -13,6 +13,7 @@ from config.settings import Settings
 from config.tenants import Tenant, Tenants
 from gateway import pollers
 from gateway.assembly import inbox_client
+from gateway.errors import ChannelBroken
 from gateway.pollers import Pollers
 from tests.house import LLM_KEY, House, house, shop
 from tests.standins.line_model import LineChannel
@@ -105,6 +106,45 @@ async def test_a_talk_in_hand_ends_with_the_settings_it_began_with(tmp_path: Pat
         await home.line.until(lambda: home.line_shows(BEE) == ["new"])
         stop.set()
         await watching
+
+
+async def test_a_bot_whose_token_was_mended_is_polled_at_once(
+    tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pollers, "EVERY", 0.02)
+    folder = tmp_path / "tenants"
+    folder.mkdir()
+
+    def write(token: str) -> None:
+        bot = {"platform": "telegram", "bot_token": f"1000:{token}", "mode": "polling"}
+        (folder / "shop.yaml").write_text(yaml.safe_dump({"name": "Shop", "channels": {"bot": bot}}))
+
+    async def poll(tenant: Tenant, channel: str, stop: asyncio.Event) -> None:
+        token = tenant.channels[channel].bot_token.get_secret_value()  # type: ignore[union-attr]
+        begun.append(token)
+        if token == "1000:wrong":
+            raise ChannelBroken("Telegram answered 401: Unauthorized")
+        await stop.wait()
+
+    write("wrong")
+    tenants = Tenants(Settings(config_dir=tmp_path))
+    tenants.load()
+    begun: list[str] = []
+    client = inbox_client(Settings(), redis_url)
+    stop = asyncio.Event()
+    polling = asyncio.create_task(Pollers(client, tenants, poll).run(stop))
+    async with asyncio.timeout(30):
+        while not begun:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.2)  # it is looked at ten times more, and waits
+        write("right")
+        tenants.load()
+        while len(begun) < 2:
+            await asyncio.sleep(0.02)
+    assert begun == ["1000:wrong", "1000:right"]
+    stop.set()
+    await polling
+    await client.aclose()
 
 
 async def test_only_a_bot_that_changed_itself_is_polled_anew(

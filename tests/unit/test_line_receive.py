@@ -157,12 +157,13 @@ def test_what_is_not_json_is_refused(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("depth", [300, 900])
-def test_a_webhook_without_an_id_that_is_nested_too_deeply_for_one_to_be_made_is_refused(depth: int) -> None:
+def test_an_event_without_an_id_is_taken_with_those_beside_it_however_deep_it_is_nested(depth: int) -> None:
     deep = b"[" * depth + b"]" * depth
     event = b'{"type":"message","source":{"userId":"U1"},"message":{"type":"text","text":"hi"},"x":%b}' % deep
-    with pytest.raises(NotJson):
-        line(b'{"events":[%b]}' % event)
-    assert one(line(b'{"events":[%b]}' % event.replace(b'"type"', b'"webhookEventId":"E1","type"', 1))).text == "hi"
+    named = event.replace(b'"type"', b'"webhookEventId":"E1","type"', 1)
+    both = line(b'{"events":[%b,%b]}' % (event, named)).messages
+    assert [message.text for message in both] == ["hi", "hi"]
+    assert both[0].event_id == one(line(b'{"events":[%b]}' % event)).event_id
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b"1", b"{}", b'{"events": null}', b'{"events": {"a": 1}}'])

@@ -121,12 +121,17 @@ def test_what_is_not_json_is_refused(body: bytes) -> None:
         telegram(body)
 
 
-@pytest.mark.parametrize("depth", [300, 900])
-def test_an_update_without_a_number_that_is_nested_too_deeply_for_one_to_be_made_is_refused(depth: int) -> None:
-    deep = b"[" * depth + b"]" * depth
-    message = b'{"text":"hi","chat":{"id":1,"type":"private"},"from":{"id":1},"x":%b}' % deep
-    with pytest.raises(NotJson):
-        telegram(b'{"message":%b}' % message)
+@pytest.mark.parametrize("depth", [255, 900])
+def test_an_update_without_a_number_gets_the_same_one_each_time_however_deep_it_is_nested(depth: int) -> None:
+    def update(text: bytes, *, swapped: bool = False) -> bytes:
+        fields = [b'"text":"%b"' % text, b'"chat":{"id":1,"type":"private"}', b'"from":{"id":1}']
+        deep = b"[" * depth + b"]" * depth
+        return b'{"message":{%b,"x":%b}}' % (b",".join(reversed(fields) if swapped else fields), deep)
+
+    said = one(telegram(update(b"hi")))
+    assert said.text == "hi"
+    assert one(telegram(update(b"hi", swapped=True))).event_id == said.event_id
+    assert one(telegram(update(b"ho"))).event_id != said.event_id
 
 
 @pytest.mark.parametrize(

@@ -257,7 +257,7 @@ async function speak(text, file = null) {
     if (at < 0) return; // the conversation has it: the answer comes
     pending.splice(at, 1);
     bubble.classList.add("failed");
-    tell(error.status ? explain(error.status) : say.offline);
+    tell(explain(error.status)); // nothing tries it again by itself: that is the visitor's
     if (!file && !words.value) { words.value = text; grow(); }
   }
 }

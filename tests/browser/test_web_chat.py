@@ -288,7 +288,8 @@ async def test_a_lost_connection_loses_no_words(browser: Browser, tmp_path: Path
     async with house(tmp_path, redis_url, tenants) as home, visitor(browser, home) as (page, _):
         await page.context.set_offline(True)
         await says(page, "hours")
-        await expect(page.locator("#state")).to_be_visible()
+        told = "That didn't work. Please try again."  # not that it is being tried: the visitor has to
+        await expect(page.locator("#state")).to_have_text(told)
         await expect(page.locator("#words")).to_have_value("hours")  # nothing that was written is lost
         await page.context.set_offline(False)
         await page.locator("#words").press("Enter")

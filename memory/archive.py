@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,24 @@ log = logging.getLogger(__name__)
 
 
 class Archive:
-    """`<base>/<tenant>/<user>.jsonl`. Raises LongTermUnavailable where it can't be written or read."""
+    """`<base>/<tenant>/<user>.jsonl`. Raises LongTermUnavailable where it can't be written or read.
 
-    def __init__(self, base: Path, vault: Vault = PLAIN) -> None:
+    `forgotten_at` says when somebody was forgotten last: of what was known before nothing is put here."""
+
+    def __init__(
+        self,
+        base: Path,
+        vault: Vault = PLAIN,
+        forgotten_at: Callable[[str, str], datetime | None] = lambda tenant, user: None,
+    ) -> None:
         self._base = base
         self._vault = vault
+        self._forgotten_at = forgotten_at
 
     async def add(self, tenant: str, user: str, facts: Sequence[Fact], now: datetime) -> None:
-        """On disk when it returns."""
+        """On disk when it returns. `now`: before they were read."""
         if facts:
-            await asyncio.to_thread(self._change, tenant, self._path(tenant, user), facts, now)
+            await asyncio.to_thread(self._add, tenant, user, facts, now)
 
     async def remove(self, tenant: str, user: str, fact_ids: Collection[str]) -> int:
         """How many records were removed."""
@@ -64,9 +72,25 @@ class Archive:
             except LongTermUnavailable as error:
                 log.error("%s", error)
 
-    def _change(self, tenant: str, path: Path, facts: Sequence[Fact], now: datetime) -> None:
+    def _add(self, tenant: str, user: str, facts: Sequence[Fact], now: datetime) -> None:
+        def forgotten() -> bool:
+            at = self._forgotten_at(tenant, user)
+            return at is not None and at > now
+
+        self._change(tenant, self._path(tenant, user), facts, now, forgotten)
+
+    def _change(
+        self,
+        tenant: str,
+        path: Path,
+        facts: Sequence[Fact],
+        now: datetime,
+        stays_away: Callable[[], bool] = lambda: False,
+    ) -> None:
         try:
             with file_locks.exclusive(path.parent, path.name):
+                if stays_away():  # under the lock, which whoever forgets waits for
+                    return
                 known = _lines(path, self._vault.of(tenant))
                 ids = {fact.id for fact in facts}
                 oldest = iso(now - timedelta(days=KEPT_DAYS))
@@ -101,9 +125,7 @@ class Archive:
 
     def _forget(self, tenant: str, user: str) -> int:
         path = self._path(tenant, user)
-        if not path.exists() and not _beside(path).exists():
-            return 0
-        try:
+        try:  # also where nothing is seen: somebody may be about to write it
             with file_locks.exclusive(path.parent, path.name):
                 try:
                     removed = len(_lines(path, self._vault.of(tenant)))

@@ -99,7 +99,7 @@ class MemoryManager(Knowing, Linking):
         self.library = Library(config.knowledge_path, config.index, self.finder, listed, self.vault)
         self.unanswered = UnansweredQuestions(config.unanswered, self.vault, self.longterm.forgotten_at)
         self.knowledge = Knowledge(self.longterm, self.finder, self.library)
-        self.archive = Archive(config.archive, self.vault)
+        self.archive = Archive(config.archive, self.vault, self.longterm.forgotten_at)
         consolidation = Consolidation(
             self.longterm, self.transcripts, read_session=read_session or parts.make_reader(config, self._model)
         )

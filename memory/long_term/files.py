@@ -246,21 +246,21 @@ class Files:
     def forget(self, tenant: str, user: str) -> dict[str, int]:
         place = self._place(tenant, user)
         removed = {"longterm_files": 0, "events": 0, "attributes": 0, "facts": 0, "episodes": 0}
-        with _faults("removed", place):
+        # Also where nothing is seen: somebody may be about to write it.
+        with _faults("removed", place), place.exclusive():
             if not place.all_files():
                 return removed
-            with place.exclusive():
-                try:
-                    known = (self._read(place, tenant, user) or self._readable(place, tenant, user)).memory
-                    for name in ("events", "attributes", "facts", "episodes"):
-                        removed[name] = len(getattr(known, name))
-                except Locked as error:  # to be removed it need not be read
-                    log.warning("what %s held is not counted: %s", place.name, error.strerror)
-                for path in place.all_files():
-                    path.unlink()
-                    removed["longterm_files"] += 1
-                self._cache.drop((tenant, user))
-                journal.sync_folder(place.folder)
+            try:
+                known = (self._read(place, tenant, user) or self._readable(place, tenant, user)).memory
+                for name in ("events", "attributes", "facts", "episodes"):
+                    removed[name] = len(getattr(known, name))
+            except Locked as error:  # to be removed it need not be read
+                log.warning("what %s held is not counted: %s", place.name, error.strerror)
+            for path in place.all_files():
+                path.unlink()
+                removed["longterm_files"] += 1
+            self._cache.drop((tenant, user))
+            journal.sync_folder(place.folder)
         return removed
 
     def mark_forgotten(self, tenant: str, user: str) -> None:

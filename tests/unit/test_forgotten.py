@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from typing import Any
 import pytest
 
 from memory import MemoryConfig, MemoryManager
+from memory import archive as archive_module
+from memory.archive import Archive
+from memory.facts import Fact
 from memory.keys import ConversationRef
 from memory.long_term.forgotten import FOLDER, Marks
 from memory.long_term.json_files import JsonFiles
 from memory.long_term.place import Place
-from memory.models import Message
+from memory.models import Changes, Message
 from processors.extraction import Found, Reading
 from processors.models import EventType, Language, MemoryEvent
 
@@ -172,3 +176,55 @@ async def test_who_is_forgotten_while_somebody_waits_for_their_files_gets_none_a
     assert got in (0, None)
     assert [path.name for path in (tmp_path / "longterm" / SHOP).iterdir() if path.is_file()] == []
     await house.manager.close()
+
+
+async def test_what_had_faded_is_not_put_aside_of_who_is_forgotten_while_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(tmp_path)
+    await house.manager.remember(SHOP, ANN, text="has a dog, Rex")
+    load = house.manager.longterm.load
+
+    async def before_they_are_forgotten(tenant: str, user: str) -> Any:
+        monkeypatch.undo()
+        memory = await load(tenant, user)
+        await house.manager.forget(SHOP, ANN)
+        return memory
+
+    monkeypatch.setattr(house.manager.longterm, "load", before_they_are_forgotten)
+    assert await house.manager.prune(SHOP, ANN, threshold=2.0)
+    assert house.kept(tmp_path) == []
+    await house.manager.close()
+
+
+@pytest.mark.parametrize("where", ["the file", "the archive"])
+async def test_who_forgets_waits_for_the_first_that_is_just_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    store, archive = JsonFiles(tmp_path / "longterm"), Archive(tmp_path / "archive")
+    forgets: dict[str, Callable[[], object]] = {
+        "the file": lambda: JsonFiles(tmp_path / "longterm")._files.forget(SHOP, ANN),
+        "the archive": lambda: Archive(tmp_path / "archive")._forget(SHOP, ANN),
+    }
+    forgetting = threading.Thread(target=forgets[where])
+
+    def beside_who_forgets(write: Callable[..., None]) -> Callable[..., None]:
+        def written(*args: Any, **more: Any) -> None:
+            forgetting.start()
+            forgetting.join(0.5)  # it can't end before the lock is free
+            write(*args, **more)
+
+        return written
+
+    fact = Fact(
+        id="f1", key="dog", value="Rex", text="a dog, Rex", confidence=0.9, created_at=START, last_used_at=START
+    )
+    if where == "the file":
+        monkeypatch.setattr(Place, "write", beside_who_forgets(Place.write))
+        await store.change(SHOP, ANN, lambda memory: Changes(facts=[fact]))
+    else:
+        monkeypatch.setattr("memory.archive._write", beside_who_forgets(archive_module._write))
+        await archive.add(SHOP, ANN, [fact], START)
+    forgetting.join()
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and b"Rex" in path.read_bytes()] == []
+    await store.close()

@@ -294,7 +294,7 @@ def _names_cluster(raw: str) -> bool:
 def _longterm_url(raw: str) -> str:
     allowed = "postgresql://user:password@host/database, or unset for JSON files"
     # A socket's folder, or several servers, stand behind the question mark.
-    elsewhere = "host" in parse_qs(urlsplit(raw).query)
+    elsewhere = "host" in parse_qs(raw.partition("?")[2])
     return raw if elsewhere and re.fullmatch(r"postgresql://\S+", raw) else _url(raw, ("postgresql",), allowed)
 
 

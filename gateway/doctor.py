@@ -24,6 +24,7 @@ from gateway.doctor_redis import topology
 from gateway.errors import ChannelBroken, SendFault
 from gateway.ledger import Ledger
 from gateway.processes import use_redis
+from gateway.redis_server import EmbeddedRedisFault
 from memory.errors import LongTermUnavailable
 from memory.redis_client import tls_trouble
 
@@ -35,13 +36,15 @@ class Finding:
     well: bool
     what: str
     remedy: str = ""
+    answers: bool = True  # False: who was asked is away
 
     def __str__(self) -> str:
         return f"{'ok   ' if self.well else 'WRONG'}  {self.what}" + (f": {self.remedy}" if self.remedy else "")
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    findings = [await _redis(settings), _folder(settings.data_dir), *_encryption(settings), *await _longterm(settings)]
+    redis = await _redis(settings)
+    findings = [redis, _folder(settings.data_dir), *_encryption(settings), *await _longterm(settings)]
     tenants = Tenants(settings)
     tenants.load()
     findings += _files(settings, tenants) + _secrets(settings, tenants)
@@ -49,22 +52,26 @@ async def examine(settings: Settings) -> list[Finding]:
         findings += [finding async for finding in _models(settings, tenants, http)]
         for tenant in tenants.all():
             findings += [finding async for finding in _channels(settings, tenant, http)]
-    findings += [finding async for finding in _states(settings, tenants)]
+    if redis.answers:  # of one that is away nothing is known, which is not that nothing is wrong
+        findings += [finding async for finding in _states(settings, tenants)]
     return findings
 
 
 async def _redis(settings: Settings) -> Finding:
     kind = "Redis at REDIS_URL" if settings.redis_url else "embedded Redis"
-    with use_redis(settings) as (url, _):
-        client = assembly.inbox_client(settings, url)
-        try:
-            told, wrong = await topology(settings, client)
-        except (RedisError, OSError) as error:
-            asked = ": it has to speak TLS, as rediss asks for" if url.startswith("rediss") else ""
-            remedy = tls_trouble(error) or f"start it, or correct REDIS_URL{asked}"
-            return Finding(False, f"{kind} does not answer ({type(error).__name__})", remedy)
-        finally:
-            await client.aclose()
+    try:
+        with use_redis(settings) as (url, _):
+            client = assembly.inbox_client(settings, url)
+            try:
+                told, wrong = await topology(settings, client)
+            except (RedisError, OSError) as error:
+                asked = ": it has to speak TLS, as rediss asks for" if url.startswith("rediss") else ""
+                remedy = tls_trouble(error) or f"start it, or correct REDIS_URL{asked}"
+                return Finding(False, f"{kind} does not answer ({type(error).__name__})", remedy, answers=False)
+            finally:
+                await client.aclose()
+    except EmbeddedRedisFault as error:
+        return Finding(False, f"{kind} can't be started", str(error), answers=False)
     if wrong:
         return Finding(False, f"{kind}, {told}", "; ".join(wrong))
     return Finding(True, f"{kind} answers and keeps what it acknowledges", told)
@@ -100,6 +107,8 @@ def _encryption(settings: Settings) -> list[Finding]:
         encryption.check(settings)
     except SettingsError as error:
         return [Finding(False, str(error))]
+    except OSError:  # of the folder, which has a line of its own
+        return []
     if not settings.encryption_key:
         return []
     beside = "what Redis holds is its operator's to encrypt"

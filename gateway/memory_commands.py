@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import ValidationError
 
 from config.settings import Settings
 from config.tenants import Tenants
@@ -90,6 +92,8 @@ async def export(settings: Settings, tenant: str, user: str | None) -> list[str]
                 values.append(value)
     if user and not values:
         raise Failed(_unknown(settings, tenant, user))
+    if not values and (more := doubt(settings, tenant)):
+        raise Failed(f"nothing is kept of {tenant}{more}")
     return [orjson.dumps(value).decode() for value in values]
 
 
@@ -99,14 +103,25 @@ async def import_(settings: Settings, tenant: str, files: Sequence[Path]) -> lis
     async with manager_of(settings) as manager:
         check_tenant(tenant)
         for file in files:
-            for number, raw in enumerate(file.read_bytes().splitlines(), 1):
+            for number, raw in enumerate(file.read_bytes().removeprefix(BOM_UTF8).splitlines(), 1):
+                if not raw.strip():
+                    continue
                 try:
                     done.append(f"{await manager.import_(tenant, orjson.loads(raw))} taken in")
                 except WasForgotten as error:
                     done.append(f"{file}, line {number}: {error}")
                 except (ValueError, AttributeError) as error:
-                    raise Failed(f"{file}, line {number}: {error}") from error
-    return done
+                    before = f"; the {len(done)} before it stand" if done else ""
+                    raise Failed(f"{file}, line {number}: {_wrong(error)}{before}") from error
+    return done or ["nothing taken in: there is nothing in it"]
+
+
+def _wrong(error: Exception) -> str:
+    """Without the words of the file, which are somebody's."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 async def link(settings: Settings, tenant: str, user: str, to: str) -> list[str]:

@@ -10,6 +10,7 @@ import contextlib
 import ipaddress
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from contextlib import asynccontextmanager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 import click
 
@@ -53,14 +54,20 @@ def _set_up(service: str, host: str | None = None) -> Iterator[tuple[Settings, S
     if settings.longterm_url and find_spec("psycopg_pool") is None:
         raise Failed(f"LONGTERM_URL needs PostgreSQL's driver: {install('postgres')}")
     logging_ = logs.setup(settings.log_level, settings.log_format)
-    password = urlsplit(settings.longterm_url or "").password
-    for secret in (settings.openrouter_api_key, settings.admin_api_key, password):
+    for secret in _secrets_of(settings):
         logs.register_secret(secret)
     try:
         with _traced(settings, service, logging_) as spans:
             yield settings, spans
     finally:
         logging_.close()
+
+
+def _secrets_of(settings: Settings) -> list[str | None]:
+    passwords = re.findall(r"://[^/?#@]*?:([^/?#]*)@", f"{settings.redis_url} {settings.longterm_url}")
+    keys = (settings.openrouter_api_key, settings.embeddings_api_key, settings.admin_api_key)
+    written = settings.variables.get("ENCRYPTION_KEY", "").replace(",", " ").split()
+    return [*keys, *passwords, *map(unquote, passwords), *written]
 
 
 @contextmanager

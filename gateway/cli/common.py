@@ -23,7 +23,7 @@ class Failed(click.ClickException):
     """The job could not be done: one line to standard error, exit status 1."""
 
     def show(self, file: Any = None) -> None:
-        click.echo(f"chat-chat: {self.message}", err=True)
+        click.echo(f"chat-chat: {' '.join(self.message.split())}", err=True)
 
 
 class Misused(Failed):
@@ -97,7 +97,8 @@ def read_settings() -> Any:
 
     from config.settings import Settings
 
-    logging.getLogger("config").setLevel(logging.CRITICAL)
+    for told_besides in ("config", "psycopg"):  # the driver tells each try to connect, in several lines
+        logging.getLogger(told_besides).setLevel(logging.CRITICAL)
     return Settings.from_env()
 
 

@@ -66,6 +66,7 @@ def test_help_says_what_it_does(path: tuple[str, ...]) -> None:
         (("dead-letters", "show", "--tenant", "shop", "9" * 30), {}, "no dead letter's id"),
         (("dead-letters", "drop", "--tenant", "shop", "²"), {}, "no dead letter's id"),
         (("memory", "show", "--tenant", "shop", "--user", "line:U1"), {"LM_MAX_EVENTS": "many"}, "LM_MAX_EVENTS"),
+        (("memory", "show", "--tenant", "shop", "--user", "u"), {"LONGTERM_URL": "postgresql://127.0.0.1:1/x"}, "SQL"),
         (("memory", "search", "--tenant", "shop", "--user", "u", "q"), {"REDIS_URL": "http://x"}, "REDIS_URL"),
         (("memory", "export", "--tenant", "shop", "--all-users"), {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),
         (("memory", "import", "--tenant", "shop", __file__), {"LOG_LEVEL": "LOUD"}, "LOG_LEVEL"),

@@ -88,3 +88,25 @@ async def test_missing_secrets_and_refused_tokens_are_told_and_none_is_shown(
     assert [
         s for s in (LINE_SECRET, LINE_TOKEN, TELEGRAM_TOKEN, LLM_KEY, "sk-or-revoked", "revoked") if f" {s}" in shown
     ] == []
+
+
+@pytest.mark.parametrize("away", ["its server does not answer", "its folder can't be made"])
+async def test_where_redis_is_away_the_rest_is_told_and_nothing_of_what_redis_would_know(
+    away: str, tmp_path: Path
+) -> None:
+    tenants = tmp_path / "config" / "tenants"
+    tenants.mkdir(parents=True)
+    (tenants / "shop.yaml").write_text(yaml.safe_dump({"name": "Shop", "channels": {"l": line("a" * 32, "b" * 40)}}))
+    file = tmp_path / "file"
+    file.touch()
+    url = "unix:///nowhere/redis.sock" if away.startswith("its server") else None
+    settings = Settings(
+        redis_url=url,
+        data_dir=file if url is None else tmp_path / "data",
+        config_dir=tmp_path / "config",
+        line_api_base="http://127.0.0.1:9",
+    )
+    findings = await doctor.examine(settings)
+    assert (findings[0].well, "edis" in findings[0].what) == (False, True)
+    assert "ok     tenant shop" in map(str, findings)
+    assert not [finding for finding in findings if "this month" in finding.what]

@@ -70,6 +70,30 @@ async def test_what_is_no_export_is_refused(tmp_path: Path) -> None:
     await manager.close()
 
 
+async def test_an_import_says_how_far_it_came_and_repeats_nobody_s_words(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path / "data", config_dir=tmp_path, embeddings="none")
+    good = {"format": "chat-chat.memory/1", "tenant_id": "shop", "user_id": "line:U1", "memory": {}}
+    good["memory"] = {"tenant_id": "shop", "user_id": "line:U1", "events": []}
+    bad = good | {"memory": {"tenant_id": "shop", "user_id": "line:U1", "events": "somebody's words"}}
+    file = tmp_path / "people.jsonl"
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(good).encode() + b"\r\n\r\n" + json.dumps(bad).encode())
+    with pytest.raises(Failed) as told:
+        await memory_commands.import_(settings, "shop", [file])
+    wrong = "events: Input should be a valid list"
+    assert told.value.message == f"{file}, line 3: {wrong}; the 1 before it stand"
+    file.write_bytes(b"\n")
+    assert await memory_commands.import_(settings, "shop", [file]) == ["nothing taken in: there is nothing in it"]
+
+
+async def test_an_export_of_everybody_at_a_mistyped_shop_is_no_empty_file(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path / "data", config_dir=tmp_path, embeddings="none")
+    with pytest.raises(Failed, match=r"there is no tenant file shpo\.yaml"):
+        await memory_commands.export(settings, "shpo", None)
+    (tmp_path / "tenants").mkdir()
+    (tmp_path / "tenants" / "shop.yaml").touch()
+    assert await memory_commands.export(settings, "shop", None) == []
+
+
 async def test_the_commands_show_search_export_and_import(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     here, there = (Settings(data_dir=tmp_path / name, config_dir=tmp_path / "config") for name in ("here", "there"))

@@ -12,9 +12,26 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import Settings
 from gateway import processes
-from gateway.processes import _beside, _ended, _loading, _stop_on_signals, run_all
+from gateway.processes import _beside, _ended, _loading, _secrets_of, _stop_on_signals, run_all
 from tests.acceptance.processes import ROOT
+
+
+def test_every_secret_of_the_environment_is_kept_out_of_the_log() -> None:
+    key, older = "0a" * 32, "0b" * 32
+    env = {
+        "REDIS_URL": "redis://:red%2Fis-word@127.0.0.1/0",
+        "LONGTERM_URL": "postgresql://me:longterm-word@127.0.0.1/x",
+        "OPENROUTER_API_KEY": "sk-or-word",
+        "EMBEDDINGS_API_KEY": "embeddings-word",
+        "ADMIN_API_KEY": "admin-word",
+        "ENCRYPTION_KEY": f"{key}, {older}",
+    }
+    found = _secrets_of(Settings.from_env(env, dotenv=None))
+    words = {"red%2Fis-word", "red/is-word", "longterm-word", "sk-or-word", "embeddings-word", "admin-word"}
+    assert {one for one in found if one} == words | {key, older}
+    assert not [one for one in _secrets_of(Settings()) if one]
 
 
 async def test_what_stops_beside_the_server_is_told_at_once_and_takes_nothing_along(

@@ -167,6 +167,7 @@ def test_a_wrong_value_gives_one_line_with_the_variable_and_what_is_allowed(
     [
         ("REDIS_URL", "http://:hushhush@host"),
         ("LONGTERM_URL", "mysql://u:hushhush@host/db"),
+        ("LONGTERM_URL", "postgresql://u:hushhush\u2100@host/db"),
         ("OPENROUTER_API_KEY", "hushhush two"),
         ("ADMIN_API_KEY", "hushhushกข"),
         ("OPENROUTER_BASE_URL", "ftp://u:hushhush@host"),

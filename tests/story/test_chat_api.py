@@ -9,14 +9,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
-from openai import AsyncOpenAI, NotFoundError, UnprocessableEntityError
+from openai import AsyncOpenAI, InternalServerError, NotFoundError, UnprocessableEntityError
 from redis.asyncio import Redis
 
+from gateway.chat import Chat
 from tests.house import ADMIN_KEY, LLM_KEY, House, house, shop
+from tests.standins.model import Fault
 from tests.standins.openrouter import Said
 
 FAQ = [{"questions": ["What time do you open?"], "answer": "At **nine**."}]
@@ -407,6 +409,23 @@ async def test_openais_own_client_talks_to_the_bot(tmp_path: Path, redis_url: st
     assert "".join(one.choices[0].delta.content or "" for one in chunks if one.choices) == "answer 3"
     assert chunks[-1].usage is not None
     assert admins.choices[0].message.content == "answer 1"
+
+
+async def test_what_is_answered_too_late_is_not_said_again_by_openais_client_itself(
+    tmp_path: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenants = {"shop": web_shop(llm={"timeout": 20})}
+    monkeypatch.setitem(cast("dict[str, Any]", Chat.__init__.__kwdefaults__), "grace", -19.7)  # gives up after 0.3 s
+    async with web_house(tmp_path, redis_url, tenants=tenants, llm_key=LLM_KEY) as home:
+        home.llm.next(Fault(delay=2.0))
+        async with AsyncOpenAI(api_key=KEY, base_url=f"{home.url}/v1", max_retries=2) as client:
+            with pytest.raises(InternalServerError, match="504 - No answer came in time") as late:
+                await client.chat.completions.create(
+                    model="default", user="ann", messages=[{"role": "user", "content": "are you there"}]
+                )
+        await home.quiet()
+    assert late.value.status_code == 504
+    assert len(asked(home, "are you there")) == 1
 
 
 async def test_while_redis_is_away_the_answer_comes_from_here(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 CLEANUP_EVERY = 60.0  # seconds
 ALIVE_EVERY = 5.0  # seconds between signs of life for a supervisor
 PARENT_EVERY = 1.0  # seconds between looks whether the parent still lives
+Begin = Callable[[], Coroutine[Any, Any, Any]]  # of what goes on beside something else
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 LONGEST_RESTART = 15.0  # seconds before a worker that keeps dying is started again
 
@@ -160,9 +162,11 @@ def _loading() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _beside(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[None]:
-    """Runs these beside the body; they end with it."""
-    tasks = [asyncio.create_task(one, name=getattr(one, "__qualname__", None)) for one in work]
+async def _beside(*work: Begin) -> AsyncIterator[None]:
+    """Runs these beside the body; they end with it. They are made here: where what stands before the body fails, none
+    is left that nobody waits for."""
+    made = [begin() for begin in work]
+    tasks = [asyncio.create_task(one, name=getattr(one, "__qualname__", None)) for one in made]
     for task in tasks:
         task.add_done_callback(_tell)
     try:
@@ -232,7 +236,9 @@ def serve_alone(host: str, port: int) -> int:
                 tenants = _tenants(settings)
             if made:
                 click.echo(f"Admin key, made just now and kept in {settings.data_dir / KEY_FILE}: {key}")
-            watching = [tenants.watch(stop), heap.settle()] + ([server.supervise(stop)] if server else [])
+            watching: list[Begin] = [partial(tenants.watch, stop), heap.settle]
+            if server:
+                watching.append(partial(server.supervise, stop))
             async with front_door.door(settings, tenants, url, key, spans=spans) as door, _beside(*watching):
                 return await serve(
                     door, host, port, stop, lambda bound: log.info("serving on http://%s:%d", host, bound)
@@ -252,13 +258,13 @@ def work_alone(concurrency: int, parent: int | None) -> int:
                 if parent:  # it tells the same
                     logging.getLogger("config.tenants").setLevel(logging.CRITICAL)
                 tenants = _tenants(settings)
-            watching = [tenants.watch(stop), heap.settle()]
+            watching: list[Begin] = [partial(tenants.watch, stop), heap.settle]
             if server:
-                watching.append(server.supervise(stop))
+                watching.append(partial(server.supervise, stop))
             if parent:
-                watching.append(_watch_parent(parent, stop))
+                watching.append(partial(_watch_parent, parent, stop))
             if settings.alive_file:
-                watching.append(_touch(settings.alive_file))
+                watching.append(partial(_touch, settings.alive_file))
             working = app.work(settings, tenants, url, concurrency=concurrency, spans=spans)
             async with working as run, _beside(*watching):
                 await run(stop)
@@ -301,9 +307,13 @@ def run_all(host: str, port: int, workers: int) -> int:
                     from gateway.serving import serve
 
                     tenants = _tenants(settings)
-                watching = [tenants.watch(stop), heap.settle(), _clean_up(settings, tenants, url, stop)]
+                watching: list[Begin] = [
+                    partial(tenants.watch, stop),
+                    heap.settle,
+                    partial(_clean_up, settings, tenants, url, stop),
+                ]
                 if server:
-                    watching.append(server.supervise(redis_stop))
+                    watching.append(partial(server.supervise, redis_stop))
                 async with front_door.door(settings, tenants, url, key, spans=spans) as door, _beside(*watching):
                     code = await serve(
                         door,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -102,3 +103,19 @@ def test_a_group_by_itself_shows_what_it_has(tmp_path: Path) -> None:
     made = chat_chat(tmp_path, "memory")
     assert (made.returncode, made.stdout) == (2, "")
     assert "reindex" in made.stderr
+
+
+def test_what_keeps_a_process_from_starting_is_all_that_it_says(tmp_path: Path) -> None:
+    now, before = "0a" * 32, "0b" * 32
+    (tmp_path / "config" / "tenants").mkdir(parents=True)
+    (tmp_path / "config" / "tenants" / "shop.yaml").write_text("name: Shop\nchannels: {web: {platform: web}}\n")
+    person = {"tenant_id": "shop", "user_id": "line:U1", "events": []}
+    line = {"format": "chat-chat.memory/1", "tenant_id": "shop", "user_id": "line:U1", "memory": person}
+    (tmp_path / "people.jsonl").write_text(json.dumps(line))
+    taken = chat_chat(tmp_path, "memory", "import", "--tenant", "shop", "people.jsonl", ENCRYPTION_KEY=before)
+    assert (taken.returncode, taken.stderr) == (0, "")
+    for command in (("run", "--port", "0"), ("serve", "--port", "0"), ("worker",)):
+        made = chat_chat(tmp_path, *command, ENCRYPTION_KEY=now, LOG_LEVEL="ERROR")
+        assert (made.returncode, made.stdout) == (1, "")
+        said = {one for one in made.stderr.splitlines() if "ENCRYPTION_KEY: " not in one}
+        assert said == set(), made.stderr

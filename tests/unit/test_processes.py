@@ -43,7 +43,7 @@ async def test_what_stops_beside_the_server_is_told_at_once_and_takes_nothing_al
         raise ValueError(words)
 
     stopped = asyncio.Event()
-    async with _beside(watch(), stopped.wait()):
+    async with _beside(watch, stopped.wait):
         async with asyncio.timeout(60):
             while not caplog.records:
                 await asyncio.sleep(0)

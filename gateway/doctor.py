@@ -25,10 +25,12 @@ from gateway.errors import ChannelBroken, SendFault
 from gateway.ledger import Ledger
 from gateway.processes import use_redis
 from gateway.redis_server import EmbeddedRedisFault
+from memory.bounded import bounded
 from memory.errors import LongTermUnavailable
 from memory.redis_client import tls_trouble
 
 TIMEOUT = aiohttp.ClientTimeout(total=10, connect=5)
+_REDIS_HANGS = 5.0  # seconds for a Redis that takes connections and answers none, in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class Finding:
 
 
 async def examine(settings: Settings) -> list[Finding]:
+    with bounded(_REDIS_HANGS):
+        return await _examined(settings)
+
+
+async def _examined(settings: Settings) -> list[Finding]:
     redis = await _redis(settings)
     findings = [redis, _folder(settings.data_dir), *_encryption(settings), *await _longterm(settings)]
     tenants = Tenants(settings)

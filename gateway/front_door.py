@@ -29,12 +29,16 @@ from gateway.metrics import Metrics
 from gateway.routes.webhooks import RETRY_AFTER, Receive, Scope, Send, Webhooks
 from gateway.spans import NO_SPANS, Spans
 from gateway.timings import Timings
+from memory.bounded import bounded
 from processors.loading import loaded
 
 if TYPE_CHECKING:
     from gateway.api_side import ApiSide
     from gateway.turn import Turn
 
+
+IN_ALL = 3.0  # seconds that one request waits for a Redis that hangs, however much it asks of it
+KNOWN_AWAY = 0.5  # seconds, where that was noticed before
 
 Known = Callable[[str], bool]  # whether a key of ours, or a visitor's token, stands in an Authorization header
 
@@ -43,9 +47,16 @@ class Door:
     """The HTTP side: webhooks take the short way, everything else goes to the API. Webhooks are taken while that is
     still being made; what else is asked for meanwhile waits for it."""
 
-    def __init__(self, webhooks: Webhooks, making: asyncio.Task[tuple[Any, Known]], **more: bool) -> None:
-        """`making` gives the API, and `known` as Guard has it, and `more`."""
+    def __init__(
+        self,
+        webhooks: Webhooks,
+        making: asyncio.Task[tuple[Any, Known]],
+        away: Callable[[], bool] = lambda: False,
+        **more: bool,
+    ) -> None:
+        """`making` gives the API, and `known` as Guard has it, and `more`; `away` tells whether Redis was found so."""
         self._webhooks = webhooks
+        self._away = away
         self.at_once = webhooks.at_once  # what the server offers first of a webhook that came whole
         self._making = making
         self._api: Any = None
@@ -67,7 +78,8 @@ class Door:
         # The server's own way to end a connection whose other side no longer reads.
         transport = getattr(getattr(send, "__self__", None), "transport", None)
         scope = {**scope, ABORT: getattr(transport, "abort", None), CLOSING: self.closing}
-        await self._guard(scope, receive, send)
+        with bounded(KNOWN_AWAY if self._away() else IN_ALL):
+            await self._guard(scope, receive, send)
 
     async def _came(self) -> bool:
         """Waits for the API; False when it can't be made, or when the process ends before."""
@@ -178,7 +190,7 @@ async def door(
     beside = [asyncio.create_task(one.watch(stop)) for one in (safe, names, bot_ids)]
     try:
         https = (settings.public_url or "").startswith("https://")
-        yield Door(webhooks, making, proxied=settings.tls_proxy, https=https)
+        yield Door(webhooks, making, lambda: safe.away, proxied=settings.tls_proxy, https=https)
     finally:
         stop.set()
         making.cancel()

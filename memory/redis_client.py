@@ -7,7 +7,7 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import redis.asyncio as aioredis
@@ -29,8 +29,11 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from memory.bounded import bound
 from memory.errors import SessionsUnavailable
 from memory.shared_connection import SHORT, SharedConnection
+
+T = TypeVar("T")
 
 _MOVED_AWAY = (RedisConnectionError, RedisTimeoutError, ClusterDownError)
 CLUSTER = ("redis+cluster", "rediss+cluster")
@@ -114,7 +117,7 @@ class _Plain(aioredis.Redis):
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         if args[0] not in SHORT:
-            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+            return await _in_time(super().execute_command(*args, **options))  # type: ignore[no-untyped-call]
         (answer,) = await self.ask((args,))
         if isinstance(answer, RedisError):
             raise answer
@@ -123,8 +126,8 @@ class _Plain(aioredis.Redis):
     def ask(self, commands: Sequence[tuple[Any, ...]]) -> Awaitable[list[Any]]:
         """The answers over the shared connection, tried again as often as this client does."""
         if self._again is None:
-            return self.shared.ask(commands)
-        return self._again.call_with_retry(lambda: self.shared.ask(commands), _try_again)
+            return _in_time(self.shared.ask(commands))
+        return _in_time(self._again.call_with_retry(lambda: self.shared.ask(commands), _try_again))
 
     def understood(self, name: str, answer: Any, options: dict[str, Any]) -> Any:
         """An answer as the library's callers know it."""
@@ -160,7 +163,7 @@ class _PlainPipeline(Pipeline):
         stack: Any = self.command_stack
         others = self.scripts or self.connection or self.watching or len(stack) > _SMALL
         if others or not stack or not all(args[0] in SHORT for args, _ in stack):
-            return await super().execute(raise_on_error)
+            return await _in_time(super().execute(raise_on_error))
         commands = [args for args, _ in stack]
         try:
             if self.is_transaction or self.explicit_transaction:
@@ -180,6 +183,12 @@ class _PlainPipeline(Pipeline):
             return found
         finally:
             await self.reset()  # type: ignore[no-untyped-call]
+
+
+def _in_time(asked: Awaitable[T]) -> Awaitable[T]:
+    """Within what the work it is for may wait in all."""
+    limit = bound()
+    return asked if limit is None else limit.wait(asked)
 
 
 async def _try_again(error: Exception) -> None:
@@ -208,7 +217,7 @@ class _Cluster(aioredis.RedisCluster):
 
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
         with _as_redis_error():
-            return await super().execute_command(*args, **kwargs)
+            return await _in_time(super().execute_command(*args, **kwargs))
 
     async def mget(self, keys: Any, *args: Any) -> Any:
         return await self.mget_nonatomic(keys, *args)
@@ -247,7 +256,7 @@ class _Pipeline(ClusterPipeline):
         try:
             with _as_redis_error():
                 if not self._atomic or not len(self):
-                    found = await super().execute(*args, **kwargs)
+                    found = await _in_time(super().execute(*args, **kwargs))
                     return found
                 client: Any = self.cluster_client
                 await client.initialize()
@@ -257,7 +266,7 @@ class _Pipeline(ClusterPipeline):
                 await self.reset()  # type: ignore[no-untyped-call]
                 for command in (("MULTI",), *commands, ("EXEC",)):
                     self.execute_command(*command, **here)
-                found = await super().execute(*args, **kwargs)
+                found = await _in_time(super().execute(*args, **kwargs))
                 return found[-1]
         except _MOVED_AWAY as error:
             found = [error]

@@ -26,6 +26,7 @@ from gateway.inbox.redis import RedisInbox
 from gateway.inbox.spool import Entry, Spool
 from gateway.inbox.together import Together
 from gateway.messages import InboundMessage
+from memory.bounded import bounded
 from memory.errors import MemoryFault
 from memory.keys import ConversationRef
 
@@ -74,7 +75,8 @@ class SafeInbox:
         doubtful = False
         if not self.away and not self._kept_of(messages):
             try:
-                return list(await self._putting(messages))
+                with bounded(None):  # others' messages go with it: whoever began it is not in their way
+                    return list(await self._putting(messages))
             except InboxUnavailable as error:
                 doubtful = error.ambiguous
         return await self._keep_here(messages, doubtful)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from redis.asyncio import Redis
 from starlette.background import BackgroundTask
 
@@ -112,5 +112,13 @@ def router(
     overview = admin_overview.router(pages, manager, client, letters, talks.board, statuses, described, clock)
     routes.include_router(overview)
     routes.include_router(admin_shop.router(pages, ring, statuses, described, manager, forget, trying, clock))
-    routes.include_router(admin_memories.router(pages, manager, client, forget, clock))  # last: it takes any tab
+    routes.include_router(admin_memories.router(pages, manager, client, forget, clock))  # it takes any tab
+
+    @routes.get("/admin/{tenant}")
+    @routes.get("/admin/{tenant}/{rest:path}")
+    @routes.get("/memories/{tenant}/{rest:path}")
+    async def nothing(request: Request) -> Response:
+        await sessions.staff(request)
+        raise HTTPException(404, "There is no such page")
+
     return routes

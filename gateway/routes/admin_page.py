@@ -186,7 +186,8 @@ class Pages:
         came = urlsplit(request.headers.get("referer", ""))
         path = f"{came.path}?{came.query}" if came.query else came.path
         back = ours(path, "/memories") if path != here(request) or request.method != "GET" else "/memories"
-        return self.render(request, "trouble.html", status=status, code=status, back=back)
+        staff, tenant = self.sessions.known(request)
+        return self.render(request, "trouble.html", staff, tenant, status=status, code=status, back=back)
 
     def _done(self, request: Request, say: Say) -> str:
         name = request.query_params.get("done", "")

@@ -85,7 +85,15 @@ class Sessions:
                 raise SignedOut
         except (RedisError, OSError):
             log.debug("nobody knows whether a session was ended")
+        request.state.staff = staff
         return staff
+
+    def known(self, request: Request) -> tuple[Staff | None, Tenant | None]:
+        """Who was found to ask, and what of theirs they ask about: for a page that says what went wrong."""
+        staff: Staff | None = getattr(request.state, "staff", None)
+        found = self._keys.find(request.path_params.get("tenant", ""))
+        theirs = staff is not None and found is not None and staff.tenant in (None, found.id)
+        return staff, found if theirs else None
 
     def tenant(self, staff: Staff, name: str) -> Tenant:
         """The tenant that a page is about. Raises HTTPException 404 for what is not theirs, and for none."""

@@ -16,6 +16,7 @@ from tests.acceptance.processes import (
     telegram_update,
     until,
 )
+from tests.api_side import SHOP_KEY, api_side
 
 pytestmark = pytest.mark.slow
 
@@ -185,3 +186,50 @@ async def test_a_redis_that_stood_still_costs_no_worker_what_it_has_in_hand(
         await until(lambda: s.telegram_shows(7))
         await s.quiet()
         assert len([call for call in await s.calls("llm_control") if "/chat/completions" in call["path"]]) == 1
+
+
+async def test_a_redis_that_hangs_is_waited_for_once_and_not_with_every_call(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    async with api_side(tmp_path, server.url) as api:
+        async with api.http.post(f"{api.url}/admin/sign-in", data={"key": SHOP_KEY}, allow_redirects=False) as entered:
+            signed_in = {"Cookie": entered.headers["Set-Cookie"].partition(";")[0]}
+        assert server.running is not None
+        server.running.pause()
+        try:
+            for page, status in (("overview", 503), ("status", 200), ("teach", 200), ("talks", 503)):
+                async with (
+                    asyncio.timeout(10),
+                    api.http.get(f"{api.url}/admin/shop/{page}", headers=signed_in) as shown,
+                ):
+                    assert shown.status == status
+                    assert '<nav class="side"' in await shown.text()
+            async with asyncio.timeout(10):
+                assert (await api.ask_whole("GET", "/api/v1/budget"))[0] == 200  # no limit, nothing to ask
+                assert (await api.ask("GET", "/api/v1/tasks"))[0] == 503
+                assert (await api.ask("GET", "/api/v1/tenants"))[0] == 200
+        finally:
+            server.running.resume()
+
+
+async def test_what_is_not_there_is_told_beside_the_shops_menu_to_whom_it_is_theirs(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    async with api_side(tmp_path, server.url) as api:
+        async with api.http.post(f"{api.url}/admin/sign-in", data={"key": SHOP_KEY}, allow_redirects=False) as entered:
+            signed_in = {"Cookie": entered.headers["Set-Cookie"].partition(";")[0]}
+        asked = {
+            "/admin/shop/nothing": True,
+            "/admin/shop": True,
+            "/memories/shop/nothing": True,
+            "/memories/shop/users/web:nobody": True,
+            "/admin/other/overview": False,
+            "/admin/nobody/overview": False,
+        }
+        for path, menu in asked.items():
+            async with api.http.get(api.url + path, headers=signed_in) as shown:
+                text = await shown.text()
+                assert (path, shown.status, '<nav class="side"' in text) == (path, 404, menu)
+                assert "Other" not in text
+            async with api.http.get(api.url + path, allow_redirects=False) as shown:
+                assert (path, shown.status) == (path, 303)

@@ -20,6 +20,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from gateway.inbox.listening import Listening
+from memory.bounded import GLANCE, bounded
 from memory.redis_client import connect, in_company
 
 Said = Callable[[list[bytes]], bytes | None]  # the answer to a command; None: silence
@@ -446,3 +447,48 @@ async def test_a_server_that_hangs_does_not_keep_who_is_to_stop() -> None:
         with pytest.raises(RedisConnectionError):
             await ear.once_woken(("GET", "a"), 4.0, None, stop)
         assert loop.time() - began < 4.0
+
+
+async def test_what_one_piece_of_work_waits_in_vain_for_does_not_add_up() -> None:
+    """As a server that hangs does not answer the tenth call either, which the caller makes all the same."""
+    async with asyncio.timeout(20), answering(lambda command: None, retries=2) as (client, _):
+        with bounded(0.2):
+            for _ in range(5):
+                with pytest.raises(RedisTimeoutError):
+                    await client.get("a")
+                with pytest.raises(RedisTimeoutError):
+                    await client.hgetall("a")
+                with pytest.raises(RedisTimeoutError):
+                    await client.pipeline(transaction=False).get("a").hgetall("b").execute()
+
+
+async def test_a_server_that_answers_again_gets_the_whole_patience_again() -> None:
+    said: dict[bytes, bytes | None] = {b"vain": None, b"good": b"$2\r\nok\r\n"}
+    async with answering(lambda command: said[command[1]]) as (client, server):
+        with bounded(0.5):
+            with pytest.raises(RedisTimeoutError):
+                await client.get("vain")
+            server.connections[0].write(b"$-1\r\n")  # late, and of nobody's any more
+            assert await client.get("good") == b"ok"
+            late = asyncio.create_task(client.get("vain"))
+            await asyncio.sleep(3 * GLANCE)
+            server.connections[0].write(b"$4\r\nlate\r\n")
+            assert await late == b"late"
+
+
+async def test_what_a_piece_of_work_began_is_as_patient_as_ever_once_that_is_over() -> None:
+    async with answering(lambda command: None) as (client, server):
+        with bounded(0.2):
+            with pytest.raises(RedisTimeoutError):
+                await client.get("a")
+            go = asyncio.Event()
+
+            async def later() -> Any:
+                await go.wait()
+                return await client.get("b")
+
+            begun = asyncio.create_task(later())
+        go.set()
+        await asyncio.sleep(3 * GLANCE)
+        server.connections[0].write(b"$-1\r\n$4\r\nlate\r\n")
+        assert await begun == b"late"

@@ -162,6 +162,12 @@ def _thai_holiday(day: date) -> bool:
     return name is not None and _NO_DAY_OFF not in name
 
 
+def next_public(name: str, today: date) -> date | None:
+    """The next day, `today` included, of Thailand's public holiday with this in its English name."""
+    ahead = (today + timedelta(days=days) for days in range(_AHEAD))
+    return next((day for day in ahead if name in (_calendar().get(day) or "")), None)
+
+
 @lru_cache(maxsize=1)
 def _calendar() -> dict[date, str]:
     from holidays import country_holidays  # a quarter of a second: for those shops alone that ask for it

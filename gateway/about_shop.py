@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from config.tenants import Tenant
 from gateway.rendering import literal
 from gateway.texts import Tongue, text
+from processors.language import detect
 from processors.normalise import normalise
 from processors.products import Products
 from processors.sought import Sought
@@ -41,6 +42,7 @@ _LIST = Sought(
     r"(?:ขอ|มี|ดู)\S{0,6}?(?:เมนู|ราคา|เรทราคา|รายการ)|ราคา(?:เท่าไหร่|ยังไง|เป็นไง)?(?:บ้าง|ทั้งหมด)|เมนู\S{0,6}(?:อะไรบ้าง|ไหม)"
     r"|ขายอะไร|\b(?:price ?list|menu|prices)\b|\bwhat do you (?:sell|serve)\b"
 )
+_PRICE_ASKED = "ราคา"  # in any language: it is read, not said
 _OWN = Sought(
     r"ของ(?:ผม|ฉัน|ดิฉัน|หนู|เรา)|ที่สั่ง|รวม|ทั้งหมด\S{0,6}เท่าไหร่|ค่าส่ง|ส่งฟรี|\bmy\b|\btotal\b|\bshipping\b|\bdelivery\b"
 )
@@ -60,6 +62,13 @@ def about_shop(tenant: Tenant, products: Products, words: str, language: Tongue)
         if asked.search(plain) and (told := _told(tenant, names, language)):
             return "\n".join([text(f"shop_{names[0]}", language, told=told[0]), *told[1:]])
     return _price(tenant, products, words, plain, language) if tenant.prices else None
+
+
+def price_too(tenant: Tenant, products: Products, words: str, before: str, language: Tongue) -> str | None:
+    """The answer to a follow-up that names goods alone: "and the mocha?", where `before` asked for a price."""
+    if not tenant.prices or not _PRICE.search(normalise(before)) or not products.found(words):
+        return None
+    return _price(tenant, products, words, f"{normalise(words)} {_PRICE_ASKED}", language)
 
 
 def priced(tenant: Tenant) -> Products:
@@ -87,7 +96,14 @@ def _price(tenant: Tenant, products: Products, words: str, plain: str, language:
     if not named and not _LIST.search(plain):
         return None
     shown = named or list(tenant.prices)[:_MOST]
-    lines = [f"- {literal(name)} {tenant.prices[name].within(language)}" for name in shown]
-    if len(shown) == 1:
-        return text("price_one", language, what=literal(shown[0]), price=tenant.prices[shown[0]].within(language))
+    told = [(literal(_called(tenant, name, language)), tenant.prices[name].within(language)) for name in shown]
+    if len(told) == 1:
+        return text("price_one", language, what=told[0][0], price=told[0][1])
+    lines = [f"- {name} {price}" for name, price in told]
     return "\n".join([text("price_list", language), *lines])
+
+
+def _called(tenant: Tenant, name: str, language: Tongue) -> str:
+    """What has a price by the name that the shop gives it in the customer's language, where it gives one."""
+    names = next((names for names in tenant.products if name in names), ())
+    return name if detect(name) == language else next((one for one in names if detect(one) == language), name)

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from config.business_hours import Block
 from config.tenants import Tenant
+from gateway.feast_days import feast_days
 from gateway.texts import Tongue, text
 from processors.dates import days
 from processors.normalise import normalise
@@ -44,6 +45,9 @@ _WEEKLY = Sought(
     r"|\byour (?:day off|days off|closing days?)\b"
 )
 _WEEKEND = Sought(r"เสาร์\s?(?:-|–|และ|กับ)?\s?(?:วัน)?อาทิตย์|สุดสัปดาห์|\bweekends?\b")
+# A whole week; "อาทิตย์นี้" may mean its Sunday as well, which stands in it.
+_THIS_WEEK = Sought(r"(?:อาทิตย์|สัปดาห์)นี้|\bthis week\b(?! ?end)")
+_NEXT_WEEK = Sought(r"(?:อาทิตย์|สัปดาห์)หน้า(?!ร้าน)|\bnext week\b(?! ?end)")
 _TOMORROW = Sought(r"(?<![ก-๎])พน\.?(?=ร้าน|เปิด|ปิด|หยุด|\s)")  # as it is shortened in chats
 _ENDINGS = Sought(r"\b((?:mon|tues|wednes|thurs|fri|satur|sun)day)s\b")
 
@@ -61,6 +65,7 @@ _MONTHS: dict[Tongue, tuple[str, ...]] = {
     "th": ("ม.ค.", "ก.พ.", "มี.ค.", "เม.ย.", "พ.ค.", "มิ.ย.", "ก.ค.", "ส.ค.", "ก.ย.", "ต.ค.", "พ.ย.", "ธ.ค."),
     "en": ("Jan", "Feb", "Mar", "Apr", "May", "June", "July", "Aug", "Sep", "Oct", "Nov", "Dec"),
 }
+_HOURS_ASKED = "เปิดกี่โมง"  # in any language: it is read, not said
 _MOST = 7  # days in one answer
 
 
@@ -69,11 +74,14 @@ def opening(tenant: Tenant, words: str, now: datetime, language: Tongue) -> str 
     times = tenant.times
     if times is None or _OTHER.search(plain := _plain(words)):
         return None
-    if _WEEKLY.search(plain):
-        return _week(tenant, language)
     local = now.astimezone(ZoneInfo(tenant.timezone))
-    named, bare = _named(plain, local), _bare(plain)
-    if not (_ASKED.search(bare) or (named and _WITH_A_DAY.search(bare))):
+    feasts = feast_days(plain, local.date(), tenant.holidays)
+    if _WEEKLY.search(plain) and not feasts and not _NEXT_WEEK.search(plain):
+        return _week(tenant, language) if feasts is not None else None
+    named, bare = _named(plain, local, feasts or ()), _bare(plain)
+    if not (_ASKED.search(bare) or (named and (_WITH_A_DAY.search(bare) or _WEEKLY.search(bare)))):
+        return None
+    if feasts is None and not named:
         return None
     asked = [day for day in named if day >= local.date()] if named else [local.date()]
     if not tenant.business_hours:  # such a shop says of some days alone what they are like
@@ -93,13 +101,23 @@ def opening(tenant: Tenant, words: str, now: datetime, language: Tongue) -> str 
     return f"{text('open_now' if tenant.is_open(now) else 'closed_now', language)} {told}"
 
 
+def opening_too(tenant: Tenant, words: str, before: str, now: datetime, language: Tongue) -> str | None:
+    """The answer to a follow-up that names days alone: "and on Sunday?", where `before` asked for the hours."""
+    local = now.astimezone(ZoneInfo(tenant.timezone))
+    plain = _plain(words)
+    if not _named(plain, local, feast_days(plain, local.date(), tenant.holidays) or ()):
+        return None
+    return opening(tenant, f"{words} {_HOURS_ASKED}", now, language) if opening(tenant, before, now, language) else None
+
+
 def depends_on_the_day(tenant: Tenant, words: str, now: datetime) -> bool:
     """Is one day asked about that general hours would answer wrongly, or not at all? Another day than this one, or this
     one where it is not as every week's."""
     if tenant.times is None:
         return False
     local = now.astimezone(ZoneInfo(tenant.timezone))
-    named = _named(_plain(words), local)
+    plain = _plain(words)
+    named = _named(plain, local, feast_days(plain, local.date(), tenant.holidays) or ())
     return any(day != local.date() or tenant.times.is_special(day) or not tenant.times.blocks(day) for day in named)
 
 
@@ -120,12 +138,17 @@ def _plain(words: str) -> str:
     return _TOMORROW.sub("พรุ่งนี้", _ENDINGS.sub(r"\1", normalise(words)))
 
 
-def _named(plain: str, local: datetime) -> list[date]:
-    found = days(plain, local)
+def _named(plain: str, local: datetime, feasts: Sequence[date]) -> list[date]:
+    found = list(dict.fromkeys([*days(plain, local), *feasts]))
     if _WEEKEND.search(plain):
         saturday = local.date() + timedelta(days=(5 - local.weekday()) % 7 if local.weekday() != 6 else -1)
         weekend = [saturday, saturday + timedelta(days=1)]
         found = sorted({*found, *weekend})
+    if not found and (_THIS_WEEK.search(plain) or _NEXT_WEEK.search(plain)):
+        monday = local.date() - timedelta(days=local.weekday())
+        if _NEXT_WEEK.search(plain):
+            monday += timedelta(days=7)
+        found = [monday + timedelta(days=ahead) for ahead in range(7)]
     return found
 
 

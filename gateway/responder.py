@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from config.tenants import Agent, Attachment, Faq, Tenant
 from gateway import prompt, riding, sources
-from gateway.about_shop import about_shop, facts, priced
+from gateway.about_shop import about_shop, facts, price_too, priced
 from gateway.adapters.base import Watch
 from gateway.buttons import buttons_of, suggested_by
 from gateway.described import asked
@@ -22,7 +22,7 @@ from gateway.guard import Guard, Guarded
 from gateway.media import TOO_LARGE, UNREAD
 from gateway.messages import MAX_TEXT, Answer, File, Image, InboundMessage, Kind, Media, Sticker, Tokens
 from gateway.moment import Moment
-from gateway.opening import depends_on_the_day, opening
+from gateway.opening import depends_on_the_day, opening, opening_too
 from gateway.per_tenant import PerTenant
 from gateway.rendering import literal, shows
 from gateway.scratch import Scratch
@@ -31,6 +31,7 @@ from gateway.texts import Tongue, fresh, text, wordings
 from gateway.tools import CUT, Toolbox, converse
 from memory.budget import budget
 from memory.library.library import Found, Library, sure
+from processors import rewrite
 from processors.event_processor import EventProcessor
 from processors.faq import LIKELY, FaqIndex, Match
 from processors.language import detect
@@ -64,6 +65,7 @@ _TOLD = (
     EventType.TRANSACTION,
     EventType.GENERIC_EVENT,
 )  # an order number, a phone number, a time
+_IDLE = (EventType.GENERIC_EVENT, EventType.INFORMATION, EventType.FEEDBACK)  # "and the black one?" is taken for these
 # Over the normalised text: something is asked …
 _ASKS = Sought(
     r"\?|ไหม|มั้ย|หรอ|เหรอ|กี่|อะไร|ยังไง|เท่าไหร่|ที่ไหน|ตรงไหน|ไหนบ้าง|ถึงไหน|เมื่อไหร่|หรือยัง|ใช่ไหม|สรุป"
@@ -77,7 +79,9 @@ _OWN = Sought(
     r"|\bsame (?:order|again|as)\b|\b(?:for|of) (?:both|all)\b"
     r"|\bin total\b|\baltogether\b|\bdid you (?:look|check|get|find|receive|ask)\b"
 )
-_AND_THAT = Sought(r"^(?:แล้ว|ส่วน).*(?:ล่ะ|หล่ะ)(?:คะ|ค่ะ|ครับ|คับ)?\W*$")  # "and the mocha?", whatever it is taken for
+_AND_THAT = Sought(
+    r"^(?:แล้ว(?!แต่|ก็|กัน|เจอ|จะ)|ส่วน).*(?:ล่ะ|หล่ะ|ละ|อะ)(?:คะ|ค่ะ|ครับ|คับ)?\W*$"
+)  # "and the mocha?", whatever it is taken for
 _THANKS = Sought(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
 _GREETS = Sought(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
 _WAI = "🙏"  # greets first, and thanks later on
@@ -259,14 +263,19 @@ class Responder:
         """The shop's answer to what a follow-up means, if it is sure and not what was just said."""
         if _OWN.search(normalise(question.text)):
             return None
-        meant = question.standalone or ""
+        meant, tenant, language = question.standalone or "", question.tenant, question.language
         match = faq.best(meant)
-        if told := opening(question.tenant, meant, question.now, question.language):
+        before = rewrite.before(question.context.get("recent_messages") or ())
+        if told := opening_too(tenant, question.words, before, question.now, language):
+            return Answer(told)
+        if told := price_too(tenant, self._priced.of(tenant), question.words, before, language):
+            return Answer(told, by_shop=True)
+        if told := opening(tenant, meant, question.now, language):
             answer = Answer(told)
         elif match is None or not match.sure or not for_everybody(event, match, meant):
             return None
         else:
-            answer = _canned(question.tenant.faq[match.index], question.language)
+            answer = _canned(tenant.faq[match.index], language)
         said = [line["message"] for line in question.context.get("recent_messages") or () if line["role"] == "bot"]
         return None if answer.text in said[-_LAST:] else answer
 
@@ -368,6 +377,8 @@ class Responder:
             return self._unknown(question, faq, words)  # somebody else's name, order or complaint: nothing is noted
         if kind in _TOLD and any(map(str.isdigit, plain)) and said and said[-1] in wordings("complaint", language):
             return Answer(fresh("details", language, said))
+        if kind in _IDLE and question.standalone and _AND_THAT.search(plain):
+            return self._unknown(question, faq, words)
         if kind is EventType.GENERIC_EVENT:
             return self._small_talk(question, event, plain, said)
         if (name := event.payload.get("name")) and not _details(event):

@@ -52,11 +52,11 @@ _WEEKDAYS = {
     "จันทร์": 0, "อังคาร": 1, "พุธ": 2, "พฤหัส": 3, "ศุกร์": 4, "เสาร์": 5, "อาทิตย์": 6,
     "mon": 0, "tues": 1, "wednes": 2, "thurs": 3, "fri": 4, "satur": 5, "sun": 6,
 }  # fmt: skip
-_WHICH = r"(นี้|หน้า(?!ร้าน|บ้าน|ตึก|คอนโด)|ที่แล้ว|ก่อน(?![ก-๎]))"
+_WHICH = r"(?:(?:ของ)?(?:อาทิตย์|สัปดาห์))?(นี้|หน้า(?!ร้าน|บ้าน|ตึก|คอนโด)|ที่แล้ว|ก่อน(?![ก-๎]))"
 WEEKDAY = (
     rf"วัน(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)(?:บดี)?{_WHICH}?"
     rf"|(?<!วัน)(จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์)(?:บดี)?{_WHICH}"
-    r"|\b(?:(next|last) )?(mon|tues|wednes|thurs|fri|satur|sun)day\b"
+    r"|\b(?:(next|last) )?(mon|tues|wednes|thurs|fri|satur|sun)day\b(?: (?:of )?(next|last) week\b)?"
 )
 _WEEKDAY = Sought(WEEKDAY)
 _BACK = ("ที่แล้ว", "ก่อน", "last")
@@ -121,7 +121,7 @@ def _days(plain: str, today: date) -> Iterator[tuple[int, date]]:
     for m in _NEAR_BY.finditer(plain):
         yield m.start(), today + timedelta(days=_NEAR[m[0]])
     for m in _WEEKDAY.finditer(plain):
-        place, which = _WEEKDAYS[m[1] or m[3] or m[6]], m[2] or m[4] or m[5]
+        place, which = _WEEKDAYS[m[1] or m[3] or m[6]], m[2] or m[4] or m[5] or m[7]
         ahead = (place - today.weekday()) % 7
         if which in _BACK:
             ahead -= 7

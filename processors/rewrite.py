@@ -85,6 +85,13 @@ def follows_up(text: str, history: Sequence[Mapping[str, Any]] = ({},)) -> bool:
     )
 
 
+def before(history: Sequence[Mapping[str, Any]]) -> str:
+    """The customer's last message that says by itself what it means, which a follow-up goes on from; "": there is
+    none."""
+    said = [str(line.get("message", "")) for line in history if line.get("role") == "user"]
+    return next((one for one in reversed(said) if not follows_up(one)), "")
+
+
 def by_rules(text: str, history: Sequence[Mapping[str, Any]]) -> str | None:
     """The message with what was spoken of last in front; None where rules can't tell what that was."""
     plain = _plain(text)

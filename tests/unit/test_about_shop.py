@@ -129,7 +129,7 @@ def asked(tenant: Tenant, words: str, language: Tongue = "th") -> str | None:
         ("phone number please", "en", "You can call us at 02-555-0148"),
         ("can I call you? what number", "en", "You can call us at 02-555-0148"),
         ("ที่ร้านขายอะไรบ้างคะ", "th", "ราคาของร้านค่ะ\n- ลาเต้ 65 บาท\n- เค้กส้ม เริ่มต้น 120 บาท"),
-        ("how much is a latte?", "en", "ลาเต้: 65 baht"),
+        ("how much is a latte?", "en", "latte: 65 baht"),
         ("ราคาลาเต้กับเค้กส้ม", "th", "ราคาของร้านค่ะ\n- ลาเต้ 65 บาท\n- เค้กส้ม เริ่มต้น 120 บาท"),
         ("ขอดูเมนูหน่อยค่ะ", "th", "ราคาของร้านค่ะ\n- ลาเต้ 65 บาท\n- เค้กส้ม เริ่มต้น 120 บาท"),
     ],

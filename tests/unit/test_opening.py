@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from config.tenants import Tenant
-from gateway.opening import depends_on_the_day, opening
+from gateway.opening import depends_on_the_day, opening, opening_too
 from gateway.texts import Tongue
 
 HOURS: dict[str, Any] = {"mon-fri": ["09:00-12:00", "13:00-18:00"], "sat": ["17:00-02:00"]}
@@ -150,3 +150,85 @@ def test_general_hours_answer_for_this_day_alone_and_only_if_it_is_as_every_week
     told = [depends_on_the_day(usual, words, TUESDAY) for words in ("เปิดกี่โมง", "วันนี้เปิดกี่โมง", "พรุ่งนี้เปิดกี่โมง")]
     assert told == [False, False, True]
     assert depends_on_the_day(closed, "are you open today?", TUESDAY)
+
+
+FEASTS: dict[str, Any] = {"public": "TH", "closed": ["04-13..04-15"], "open": {"2026-12-05": ["10:00-15:00"]}}
+EVERY_DAY: dict[str, Any] = {"mon-sun": ["09:00-18:00"]}
+
+
+def of_feast(words: str, language: Tongue = "th", now: datetime = TUESDAY, **holidays: Any) -> str | None:
+    tenant = Tenant.model_validate(
+        {"id": "shop", "name": "Shop", "channels": {}, "business_hours": EVERY_DAY, "holidays": holidays or FEASTS}
+    )
+    return opening(tenant, words, now, language)
+
+
+@pytest.mark.parametrize(
+    ("words", "language", "expected"),
+    [
+        ("วันพ่อเปิดมั้ยคะ", "th", "วันเสาร์ที่ 5 ธ.ค. เปิด 10:00-15:00 น. ค่ะ"),
+        ("ปีใหม่หยุดวันไหนบ้าง", "th", "วันพฤหัสบดีที่ 31 ธ.ค. ร้านหยุดค่ะ\nวันศุกร์ที่ 1 ม.ค. ร้านหยุดค่ะ"),
+        (
+            "สงกรานต์เปิดไหม",
+            "th",
+            "วันจันทร์ที่ 13 เม.ย. ร้านหยุดค่ะ\nวันอังคารที่ 14 เม.ย. ร้านหยุดค่ะ\nวันพุธที่ 15 เม.ย. ร้านหยุดค่ะ",
+        ),
+        ("คริสต์มาสเปิดกี่โมงคะ", "th", "วันศุกร์ที่ 25 ธ.ค. เปิด 09:00-18:00 น. ค่ะ"),
+        ("วันวิสาขะเปิดไหม", "th", "วันอาทิตย์ที่ 31 พ.ค. ร้านหยุดค่ะ เปิดอีกครั้งวันอังคารที่ 2 มิ.ย. 09:00 น. ค่ะ"),
+        (
+            "are you open on New Year's Day?",
+            "en",
+            "We're closed on Friday, 1 Jan. We open on Saturday, 2 Jan, at 09:00.",
+        ),
+    ],
+)
+def test_a_feast_is_answered_by_its_own_days_not_by_todays_hours(words: str, language: Tongue, expected: str) -> None:
+    assert of_feast(words, language) == expected
+
+
+@pytest.mark.parametrize("words", ["ตรุษจีนเปิดมั้ย", "วันหยุดนักขัตฤกษ์เปิดไหมคะ", "are you open on public holidays?"])
+def test_a_feast_whose_days_nobody_knows_is_not_answered_by_todays_hours(words: str) -> None:
+    assert of_feast(words) is None
+    assert of_feast("วันวิสาขบูชาเปิดไหม", closed=["04-13"]) is None  # the shop does not go by the calendar
+
+
+def test_a_feast_of_several_days_is_told_until_it_is_over() -> None:
+    new_year = datetime(2027, 1, 1, 5, 0, tzinfo=UTC)
+    closed = "วันนี้ร้านหยุดค่ะ เปิดอีกครั้งพรุ่งนี้ 09:00 น. ค่ะ"
+    assert of_feast("ปีใหม่เปิดไหม", now=new_year) == closed
+    songkran = of_feast("สงกรานต์เปิดไหม", now=datetime(2026, 4, 15, 5, 0, tzinfo=UTC), closed=["04-13..04-15"])
+    assert songkran == closed
+
+
+def test_a_week_asked_about_is_told_day_by_day() -> None:
+    told = of_feast("อาทิตย์หน้าเปิดวันไหนบ้าง", now=datetime(2026, 12, 2, 5, 0, tzinfo=UTC))
+    assert told is not None
+    assert [line.split(" ")[0] for line in told.splitlines()] == [
+        *("วันจันทร์ที่", "วันอังคารที่", "วันพุธที่", "วันพฤหัสบดีที่", "วันศุกร์ที่", "วันเสาร์ที่", "วันอาทิตย์ที่")
+    ]
+    assert "วันพฤหัสบดีที่ 10 ธ.ค. ร้านหยุดค่ะ" in told
+    left = of_feast("อาทิตย์นี้เปิดไหม")
+    assert left is not None
+    assert left.splitlines()[0] == "วันนี้ร้านหยุดค่ะ"  # Makha Bucha; the Monday is over
+    assert len(left.splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("วันศุกร์อาทิตย์หน้าเปิดไหม", "วันศุกร์ที่ 13 มี.ค. เปิด 09:00-18:00 น. ค่ะ"),
+        ("ศุกร์สัปดาห์หน้าเปิดไหม", "วันศุกร์ที่ 13 มี.ค. เปิด 09:00-18:00 น. ค่ะ"),
+        ("are you open on friday next week?", "วันศุกร์ที่ 13 มี.ค. เปิด 09:00-18:00 น. ค่ะ"),
+        ("วันศุกร์อาทิตย์นี้เปิดไหม", "วันศุกร์ที่ 6 มี.ค. เปิด 09:00-18:00 น. ค่ะ"),
+    ],
+)
+def test_a_day_of_next_week_is_no_day_of_this_one(words: str, expected: str) -> None:
+    assert of_feast(words) == expected
+
+
+def test_a_follow_up_that_names_a_day_is_answered_for_that_day_alone() -> None:
+    tenant = Tenant.model_validate({"id": "shop", "name": "Shop", "channels": {}, "business_hours": HOURS})
+    sunday = "วันอาทิตย์ที่ 8 มี.ค. ร้านหยุดค่ะ เปิดอีกครั้งวันจันทร์ที่ 9 มี.ค. 09:00 น. ค่ะ"
+    assert opening_too(tenant, "แล้ววันอาทิตย์ล่ะคะ", "วันเสาร์ปิดกี่โมง", TUESDAY, "th") == sunday
+    assert opening_too(tenant, "แล้ววันอาทิตย์ล่ะคะ", "ขอจองโต๊ะวันเสาร์", TUESDAY, "th") is None
+    assert opening_too(tenant, "แล้วสีดำล่ะ", "วันเสาร์ปิดกี่โมง", TUESDAY, "th") is None

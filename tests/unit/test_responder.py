@@ -23,6 +23,7 @@ from gateway.texts import Tongue, wordings
 from memory import MemoryConfig, MemoryManager
 from memory.keys import ConversationRef
 from memory.models import ShortTermMemory
+from processors import rewrite
 from processors.event_processor import EventProcessor
 from processors.llm import ChatRequest, Completion
 
@@ -70,6 +71,7 @@ async def answer(
     said: Sequence[str] = (),
     tenant: Tenant | None = None,
     says: str = "from the model",
+    history: Sequence[tuple[str, str]] = (),
     **extra: Any,
 ) -> tuple[Answer, Model]:
     tenant = tenant or shop()
@@ -78,6 +80,8 @@ async def answer(
     model = Model(says)
     responder = Responder(model, PerTenant(lambda _: EventProcessor()))
     earlier = [{"role": "bot", "message": line, "timestamp": "2026-03-03T02:58:00Z"} for line in said]
+    earlier += [{"role": who, "message": line, "timestamp": "2026-03-03T02:58:00Z"} for who, line in history]
+    standalone = rewrite.by_rules(text, earlier) if rewrite.follows_up(text, earlier) else None
     question = Question(
         tenant=tenant,
         agent=agent,
@@ -85,6 +89,7 @@ async def answer(
         language=language,
         context={"recent_messages": earlier},
         now=NOW,
+        standalone=standalone,
     )
     return await responder.answer(question), model
 
@@ -234,3 +239,31 @@ async def command(texts: Sequence[str], folder: Path) -> Done | None:
         return await Commands(manager).settle(moment)
     finally:
         await manager.close()
+
+
+PRICED = {"prices": {"ลาเต้": 65, "โกโก้": 60}, "products": [["ลาเต้", "latte"], ["โกโก้", "cocoa"]], "faq": []}
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "language", "expected"),
+    [
+        ("ลาเต้เท่าไหร่คะ", "แล้วโกโก้ล่ะ", "th", "โกโก้ 60 บาทค่ะ"),
+        ("ลาเต้เท่าไหร่คะ", "โกโก้ละ", "th", "โกโก้ 60 บาทค่ะ"),
+        ("how much is a latte?", "and a cocoa?", "en", "cocoa: 60 baht"),
+        ("พรุ่งนี้เปิดไหม", "แล้ววันอาทิตย์ล่ะคะ", "th", "วันอาทิตย์ที่ 8 มี.ค. เปิด 08:00-19:00 น. ค่ะ"),
+    ],
+)
+async def test_a_follow_up_asks_what_the_question_before_asked(
+    before: str, text: str, language: Tongue, expected: str
+) -> None:
+    given, _ = await answer(text, language, tenant=shop(**PRICED), history=[("user", before), ("bot", "…")])
+    assert given.text == expected
+    again = [("user", before), ("bot", "…"), ("user", text), ("bot", expected)]
+    given, _ = await answer(text, language, tenant=shop(**PRICED), history=again)
+    assert given.text == expected  # asked again it is no less known
+
+
+@pytest.mark.parametrize("text", ["แล้วชามะนาวล่ะ", "แล้วสีดำล่ะ", "แล้วเค้กอ่ะ"])
+async def test_a_follow_up_that_nothing_answers_goes_to_staff(text: str) -> None:
+    given, _ = await answer(text, tenant=shop(**PRICED), history=[("user", "ลาเต้เท่าไหร่คะ"), ("bot", "…")])
+    assert given.for_staff == "unknown"

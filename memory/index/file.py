@@ -35,6 +35,7 @@ from memory.index.taking import (
     taken,
     whole,
 )
+from memory.scrubbing import scrub
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ Progress = Callable[[int, int], None]
 _STEP = 100  # persons between two chances for others to write
 _LONG_NOTES = 64 * 1024  # bytes of notes that were read and are emptied
 _WAIT = 10.0  # seconds for another's step
+_PATIENCE = 1.0  # seconds for which whoever wants to open it waits for who waits to have it alone
 _SHARE = 500  # comparing everybody takes at most one part in so many of a core, however many they are
 _CHEAP = 0.02  # seconds of a core; what takes less is done whenever it is asked for
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA)
@@ -69,7 +71,9 @@ class IndexFile:
     @contextmanager
     def open(self, *, unfinished: bool = False) -> Iterator[sqlite3.Connection]:
         """Raises NotMade where there is none that can be used, or with `unfinished` none at all."""
-        with self._alone("lock", fcntl.LOCK_SH):
+        with self._opened("lock") as descriptor:
+            with self._alone("gate", fcntl.LOCK_EX):  # who needs it alone is not passed by
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
             path = self._at()
             if not path.exists():
                 raise NotMade
@@ -99,12 +103,11 @@ class IndexFile:
         with self._filling() as mine:
             if not mine:
                 return 0
-            if spare and not anew and self._compared_lately():
-                return self._caught_up()
-            try:
-                return self._refreshed(progress, anew=anew)
-            except NotMade:  # what passed for whole was not
-                return self._refreshed(progress)
+            done = self._brought_up(progress, anew=anew, spare=spare)
+        if spare:  # the clean-up: also what retention took is to be gone
+            with suppress(CatalogUnavailable, NotMade):
+                self._scrubbed()
+        return done
 
     def take_again(self, users: Collection[str]) -> None:
         """Also where nothing of them changed. Where there is none that can be used, it is made when it is asked."""
@@ -121,7 +124,8 @@ class IndexFile:
                     news = self._notes.since(self._tenant, mark_of(db))
                     self._step(db, sorted({*users, *news.users}), None if news.everybody else news.mark, strict=True)
                     busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                if not busy and self._notes.drop(self._tenant, news.mark, everybody=news.everybody):
+                gone = not busy and self._scrubbed()
+                if gone and self._notes.drop(self._tenant, news.mark, everybody=news.everybody):
                     return
                 if time.monotonic() > deadline:
                     raise CatalogUnavailable("others read the index all the time: it still holds what was deleted")
@@ -138,6 +142,14 @@ class IndexFile:
             self._throw_away()
 
     # -- filling -----------------------------------------------------------------------------------------------------
+
+    def _brought_up(self, progress: Progress | None, *, anew: bool, spare: bool) -> int:
+        if spare and not anew and self._compared_lately():
+            return self._caught_up()
+        try:
+            return self._refreshed(progress, anew=anew)
+        except NotMade:  # what passed for whole was not
+            return self._refreshed(progress)
 
     def _caught_up(self) -> int:
         try:
@@ -255,6 +267,26 @@ class IndexFile:
         with self._alone("lock", fcntl.LOCK_EX):
             self._unlink()
 
+    def _scrubbed(self) -> bool:
+        """Whether nothing that was deleted is left in it, nor beside it: not where others have it open for long. Raises
+        NotMade."""
+        path = self._at()
+        deadline = time.monotonic() + _PATIENCE
+        with self._alone("gate", fcntl.LOCK_EX), self._opened("lock") as descriptor:
+            while not _had(descriptor):
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.005)
+            if not path.exists():
+                raise NotMade
+            try:
+                with closing(self._connected(path)) as db:  # closed by who is alone with it, its log goes
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                scrub(path)
+            except sqlite_files.errors(OSError) as error:
+                raise self._meaning(error) from error
+        return True
+
     def _unlink(self) -> None:
         try:
             for path in sqlite_files.every(self._base, self._tenant, ENDING):
@@ -303,3 +335,12 @@ class IndexFile:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def _had(descriptor: int) -> bool:
+    """Whether this file is locked now, by us alone."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

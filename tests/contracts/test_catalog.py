@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -342,6 +343,35 @@ class TestSqlite(Contract):
                 False,
             )
 
+    @pytest.mark.parametrize("how", ["forgotten", "by retention"])
+    async def test_nothing_of_anybody_is_left_where_pages_were_divided(
+        self, manager: MemoryManager, tmp_path: Path, how: str
+    ) -> None:
+        chance = Random(3)
+        people = [f"person-{number:03}-{chance.randrange(10**9)}" for number in range(120)]
+
+        async def save(user: str, many: int) -> None:
+            for _ in range(many):
+                said = f"{user} " + "คำถาม เรื่องกาแฟ " * chance.randrange(1, 12)
+                await manager.longterm.save_events(TENANT, user, [event(chance.randrange(10**6), text=said)])
+
+        for user in people:
+            await save(user, chance.randrange(1, 6))
+        await manager.catalog.refresh(TENANT)
+        left = []
+        for number, user in enumerate(people[:60]):
+            await save(people[100 + number % 20], 2)
+            await manager.catalog.refresh(TENANT)
+            if how == "forgotten":
+                await manager.forget(TENANT, user)
+            else:
+                await manager.longterm.forget(TENANT, user)
+                await manager.refresh_lists(TENANT)  # as the clean-up does
+            left += [(user, one.name) for one in self.index(tmp_path).parent.glob("*.sqlite*") if user in _raw(one)]
+        assert left == []
+        with closing(sqlite3.connect(self.index(tmp_path))) as db:
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
     async def test_before_it_was_ever_made_nothing_is_left_either(self, manager: MemoryManager, tmp_path: Path) -> None:
         await manager.remember(TENANT, ANN, key="a", value=1)
         await manager.forget(TENANT, ANN)
@@ -583,6 +613,10 @@ class TestNotes:
         (tmp_path / "index").write_text("no folder")
         Notes(tmp_path / "index").note(TENANT, "line:U1")
         assert (tmp_path / "index").read_text() == "no folder"
+
+
+def _raw(path: Path) -> str:
+    return path.read_bytes().decode("latin-1")
 
 
 async def _begun(catalog: Catalog) -> asyncio.Task[None]:

@@ -79,7 +79,7 @@ class ApiSide:
         spool_holds: int,
     ) -> None:
         gauges = ChannelGauges(metrics.registry, tenants, states, ledger)
-        spent = SpendingCounters(metrics.registry, tenants, client)
+        spent = SpendingCounters(metrics.registry, tenants, client, clock)
         told = BroadcastGauges(metrics.registry, tenants, BroadcastStore(settings.data_dir))
         queue = QueueGauges(metrics.registry, inbox, client, tenants.status)
         timings = TimingHistograms(metrics.registry, client, own)

@@ -96,7 +96,7 @@ async def work(
         inbox = inbox_of(settings, client, name, lease=lease)
         stack.push_async_callback(inbox.close)
         prices = prices_of(settings)
-        spending = Spending(clock, prices)
+        spending = Spending(tenants.get, clock, prices)
         live = Live(client)
         budgets = Budgets(client, tenants.get, prices, clock)
         stack.push_async_callback(budgets.close)

@@ -9,12 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from config.tenants import Tenant
 from gateway import counting
+from gateway.tally import QUARTER
 from memory import keys
 from processors.llm import PURPOSES, Access, Usage
 from processors.prices import Prices
@@ -29,7 +33,8 @@ Field = tuple[str, str]  # what is counted, and of which purpose or way
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """One tenant's month in UTC. The mappings are by PURPOSES; `understood` by WAYS."""
+    """One tenant's month in its own time zone, as its budget and LINE's quota have it. The mappings are by PURPOSES;
+    `understood` by WAYS."""
 
     calls: dict[str, int] = field(default_factory=dict)
     prompt_tokens: dict[str, int] = field(default_factory=dict)
@@ -49,7 +54,13 @@ class Month:
 class Spending:
     """One process's counts since they were last written."""
 
-    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC), prices: Prices | None = None) -> None:
+    def __init__(
+        self,
+        tenant_of: Callable[[str], Tenant | None],
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        prices: Prices | None = None,
+    ) -> None:
+        self._tenant_of = tenant_of
         self._clock = clock
         self._prices = prices or Prices()
         self._counts: dict[tuple[str, int, int], Counter[Field]] = {}  # by tenant, year and month: one key of Redis
@@ -86,24 +97,34 @@ class Spending:
         return back
 
     def _of(self, tenant: str) -> Counter[Field]:
-        now = self._clock()
-        if now.tzinfo is not UTC:
-            now = now.astimezone(UTC)
-        of = tenant, now.year, now.month
+        of = tenant, *_month_in(self._tenant_of(tenant), self._clock())
         if (counts := self._counts.get(of)) is None:
             counts = self._counts[of] = Counter()
         return counts
 
 
+def _month_in(tenant: Tenant | None, now: datetime) -> tuple[int, int]:
+    return _month_of(tenant.timezone if tenant else "UTC", int(now.timestamp()) // QUARTER)
+
+
+@lru_cache(4096)
+def _month_of(zone: str, quarter: int) -> tuple[int, int]:
+    local = datetime.fromtimestamp(quarter * QUARTER, ZoneInfo(zone))
+    return local.year, local.month
+
+
 async def months(
-    client: Redis, tenants: Iterable[str], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    client: Redis,
+    tenants: Iterable[str],
+    tenant_of: Callable[[str], Tenant | None],
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> dict[str, Month]:
     """This month of each tenant, in one round trip; nothing where Redis can't tell."""
     ids = list(tenants)
     pipe: Any = client.pipeline(transaction=False)
-    now = clock().astimezone(UTC)
+    now = clock()
     for tenant in ids:
-        pipe.hgetall(_key(tenant, now.year, now.month))
+        pipe.hgetall(_key(tenant, *_month_in(tenant_of(tenant), now)))
     try:
         found = await pipe.execute() if ids else []
     except (RedisError, OSError) as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily
@@ -16,7 +17,10 @@ from gateway.spending import Month, months
 class SpendingCounters(Collector):
     """Registered with one process's metrics. The counters begin anew each month, which `rate` and `increase` know."""
 
-    def __init__(self, registry: CollectorRegistry, tenants: Tenants, client: Redis) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, tenants: Tenants, client: Redis, clock: Callable[[], datetime]
+    ) -> None:
+        self._clock = clock
         self._tenants = tenants
         self._client = client
         self._months: dict[str, Month] = {}
@@ -27,7 +31,7 @@ class SpendingCounters(Collector):
 
     async def of(self, tenants: Iterable[str]) -> dict[str, Month]:
         """This month of each."""
-        return await months(self._client, tenants)
+        return await months(self._client, tenants, self._tenants.get, self._clock)
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         calls = CounterMetricFamily("chatchat_llm_calls", "Answers of the language model", labels=("tenant", "purpose"))

@@ -25,7 +25,7 @@ from memory import keys
 KEPT_FOR = 100 * 86_400  # seconds
 NANO = 1_000_000_000
 STEPS = (0.5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 600)  # seconds an answer took at the most
-_QUARTER = 900  # seconds
+QUARTER = 900  # seconds
 EVERY = ""  # instead of a channel: what belongs to none
 
 
@@ -96,7 +96,7 @@ class Tally:
 
     def _of(self, tenant: str, now: datetime) -> Counter[str]:
         known = self._tenant_of(tenant)
-        key = _key_in(tenant, known.timezone if known else "UTC", int(now.timestamp()) // _QUARTER)
+        key = _key_in(tenant, known.timezone if known else "UTC", int(now.timestamp()) // QUARTER)
         if (counts := self._counts.get(key)) is None:
             counts = self._counts[key] = Counter()
         return counts
@@ -105,7 +105,7 @@ class Tally:
 @lru_cache(4096)
 def _key_in(tenant: str, zone: str, quarter: int) -> str:
     """Where that quarter of an hour belongs: zones are whole quarters apart."""
-    return _key(tenant, datetime.fromtimestamp(quarter * _QUARTER, ZoneInfo(zone)).date())
+    return _key(tenant, datetime.fromtimestamp(quarter * QUARTER, ZoneInfo(zone)).date())
 
 
 async def days(client: Redis, tenant: str, dates: Sequence[date], channel: str = EVERY) -> list[Day]:

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -145,7 +145,7 @@ class TranscriptFiles:
         with _faults(folder, "read"):
             lines = [line for path in sorted(_files(folder)) for line in path.read_bytes().splitlines()]
             safe = self._vault.of(tenant)
-            return [record for line in lines if (record := _parse(line, safe)) is not None]
+            return list(_each_once(record for line in lines if (record := _parse(line, safe)) is not None))
 
     def _find(self, ref: ConversationRef, platform_id: str) -> Message | None:
         folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
@@ -297,6 +297,17 @@ def _parse(line: bytes, safe: Safe) -> dict[str, Any] | None:
         and isinstance(record.get("message_id"), str | None)
     )
     return record if whole else None
+
+
+def _each_once(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What was written again after a crash is told where it stood first."""
+    seen = set()
+    for one in records:
+        if (name := one.get("message_id")) is not None:
+            if (which := (name, one.get("agent"), one.get("conversation"))) in seen:
+                continue
+            seen.add(which)
+        yield one
 
 
 def _named(line: bytes, ref: ConversationRef, platform_id: str, safe: Safe) -> Message | None:

@@ -366,6 +366,7 @@ class TestSqlite(Contract):
                 await manager.forget(TENANT, user)
             else:
                 await manager.longterm.forget(TENANT, user)
+                await manager.catalog.refresh(TENANT)
                 await manager.refresh_lists(TENANT)  # as the clean-up does
             left += [(user, one.name) for one in self.index(tmp_path).parent.glob("*.sqlite*") if user in _raw(one)]
         assert left == []

@@ -115,6 +115,14 @@ async def test_a_message_written_twice_is_read_once_in_its_first_place(transcrip
     assert await texts(transcripts) == ["a", "b", "c", "d"]
 
 
+async def test_a_message_written_again_is_told_once_to_whoever_reads_everything(transcripts: TranscriptFiles) -> None:
+    await transcripts.append(REF, [said("a", "1"), said("b", "2"), said("c"), said("c")])
+    await transcripts.append(SIDE, [said("a aside", "1")])
+    await transcripts.append(REF, [said("a", "1"), said("b", "2"), said("d", "3")])
+    told = [line["message"] for line in await transcripts.everything(REF.tenant, REF.user)]
+    assert told == ["a", "b", "c", "c", "a aside", "d"]
+
+
 async def test_the_tail_goes_on_into_earlier_months_and_long_lines(transcripts: TranscriptFiles, clock: Clock) -> None:
     expected = []
     for month in range(3):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -24,6 +26,7 @@ Connection = AsyncConnection[tuple[Any, ...]]
 
 _PATIENCE = 5.0  # seconds for a connection
 _GLANCE = 0.5  # seconds for a connection while it is away
+_KNOCKS = 3  # whole seconds for another connection to a server that has not answered for so long
 _IDLE = 1.0  # seconds without a transaction after which a connection is tried before it is used
 _READING: LiteralString = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _TRUST = "name who signed it, sslrootcert=/path/to/ca.pem in LONGTERM_URL, or encrypt only: sslmode=require"
@@ -107,7 +110,7 @@ class Database:
         with _faults():
             connection = await self._alive(pool)
             try:
-                async with connection.pipeline():
+                async with self._heard_of(connection), connection.pipeline():
                     await connection.execute(begin)
                     if self._walled:
                         await connection.execute(_TAKE_ROLE)
@@ -123,7 +126,8 @@ class Database:
         connection = await self._connection(pool)
         if time.monotonic() - self._last_good > _IDLE:
             try:
-                await connection.execute("SELECT")
+                async with self._heard_of(connection):
+                    await connection.execute("SELECT")
             except psycopg.OperationalError:
                 await pool.putconn(connection)
                 await pool.check()
@@ -132,6 +136,35 @@ class Database:
                 await pool.putconn(connection)
                 raise
         return connection
+
+    @asynccontextmanager
+    async def _heard_of(self, connection: Connection) -> AsyncIterator[None]:
+        """The driver waits for an answer for as long as the connection stands, and that of a server that hangs does."""
+        loop = asyncio.get_running_loop()
+        doubting: list[asyncio.Task[None]] = []
+        doubt = loop.call_later(self._patience, lambda: doubting.append(loop.create_task(self._doubt(connection))))
+        try:
+            yield
+        finally:
+            doubt.cancel()
+            for task in doubting:
+                task.cancel()
+
+    async def _doubt(self, connection: Connection) -> None:
+        """Who is slow takes another connection meanwhile. One that hangs takes none: then it is away, and so is what
+        was asked of it."""
+        while True:
+            try:
+                other = await AsyncConnection.connect(self.url, connect_timeout=_KNOCKS)
+                await other.close()
+            except psycopg.errors.ConnectionTimeout:
+                self._away_until = time.monotonic() + _AWAY_FOR
+                with socket.socket(fileno=os.dup(connection.fileno())) as wire:
+                    wire.shutdown(socket.SHUT_RDWR)
+                return
+            except psycopg.Error:  # it answers, if only that it is full; or its connections have ended by themselves
+                pass
+            await asyncio.sleep(self._patience)
 
     async def _connection(self, pool: AsyncConnectionPool[Connection]) -> Connection:
         began = time.monotonic()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 import pytest
@@ -21,6 +23,7 @@ from memory.postgres.person import PersonRows
 from memory.postgres.said import PostgresTranscripts
 from memory.postgres.store import PostgresLongTerm
 from tests import postgres
+from tests.acceptance.processes import descendants
 from tests.contracts.longterm import NOW, TENANT, USER, LongTermContract, event, ids, telling
 from tests.contracts.test_catalog import Contract as CatalogContract
 from tests.unit import test_transcripts as said
@@ -301,4 +304,35 @@ class TestTranscripts:
         database._away_until = 0.0
         await transcripts.append(said.REF, [said.said("three")])
         assert [one["message"] for one in await transcripts.tail(said.REF, 9)] == ["one", "two", "three"]
+        await database.close()
+
+
+async def test_a_server_that_hangs_is_away_and_one_that_is_slow_is_not() -> None:
+    with postgres.place() as folder, postgres.started(folder) as server:
+        migrate(postgres.url_of(folder))
+        database = Database(postgres.url_of(folder), patience=0.3)
+
+        async def asked(question: LiteralString) -> Any:
+            async with database.tenant("shop") as db:
+                return await (await db.execute(question)).fetchone()
+
+        assert await asked("SELECT 1 FROM pg_sleep(1)") == (1,)
+        stopped = [server.pid, *descendants(server.pid)]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(30):
+                for _ in range(3):
+                    with pytest.raises(LongTermUnavailable):
+                        await asked("SELECT 2")
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    assert await asked("SELECT 3") == (3,)
+                    break
+                except LongTermUnavailable:
+                    await asyncio.sleep(0.1)
         await database.close()

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from config.settings import Settings
 from config.tenants import Tenants, TenantStatus
@@ -47,10 +48,13 @@ from gateway.taught import Taught
 from gateway.timings import TimingHistograms, Timings
 from gateway.web_log import LocalLog
 from gateway.web_side import WebSide
+from memory.keys import shared
 from memory.memory_manager import MemoryManager
 
 if TYPE_CHECKING:
     from gateway.trying import Trying
+
+_WRITTEN, _WRITTEN_FOR = shared("ready"), 60  # seconds
 
 
 class ApiSide:
@@ -92,7 +96,8 @@ class ApiSide:
             try:
                 async with asyncio.timeout(2):
                     depth = await inbox.depth()
-            except (InboxUnavailable, TimeoutError) as error:
+                    await client.set(_WRITTEN, b"", ex=_WRITTEN_FOR)  # one whose disk or memory is full still reads
+            except (InboxUnavailable, RedisError, OSError) as error:
                 spooled = {"spooled": await safe.spooled(), "spool_holds": spool_holds}
                 state = "degraded" if await safe.keeps_more() else "down"
                 return {"status": state, "redis": str(error) or "no answer", **spooled}

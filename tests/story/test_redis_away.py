@@ -137,5 +137,23 @@ async def test_with_a_full_spool_the_platform_is_asked_to_wait(tmp_path: Path, s
         assert (await ready(home))["http"] == 503
 
 
+async def test_a_server_that_takes_nothing_is_no_place_for_messages(tmp_path: Path, server: Server) -> None:
+    """It goes on answering whatever only reads."""
+    server.start_and_wait()
+    async with house(tmp_path, server.url, {"shop": shop(faq=FAQ)}, spool_holds=1) as home:
+        found = await ready(home)
+        assert (found["http"], found["status"]) == (200, "ok")
+        with redis.Redis.from_url(server.url) as client:
+            client.config_set("maxmemory", 1)
+            found = await ready(home)
+            assert (found["http"], found["status"]) == (200, "degraded")
+            assert "maxmemory" in str(found["redis"])
+            assert await home.line_says(ANN, "What time do you open?") == 200
+            assert (await ready(home))["http"] == 503  # nor does the spool take more
+            client.config_set("maxmemory", 0)
+        await home.until(lambda: ready(home), lambda one: one["status"] == "ok")
+        await home.line.until(lambda: home.line_shows(ANN) == ["At nine."])
+
+
 async def _files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*-*"))

@@ -1,5 +1,5 @@
 """What a person can tell the bot to do with a word that begins with `/`, on every platform, in Thai and English; the
-language to answer in also in plain words."""
+language to answer in, and to be forgotten, also in plain words."""
 
 from __future__ import annotations
 
@@ -19,12 +19,23 @@ from memory.keys import ConversationRef
 from memory.memory_manager import MemoryManager
 from memory.models import ShortTermMemory
 from processors.normalise import normalise
+from processors.sought import Sought
 
 _IN_LANGUAGE = re.compile(
     r"\b(?:reply|answer|write|speak|talk|respond|chat)\b(?: (?:in|me|us|to|with|only|back|please)){0,3}"
     r" (english|thai)\b"
     r"|(?:ตอบ|พูด|คุย|พิมพ์)\S{0,8}?(?:ภาษา|เป็น)\s?(?:ภาษา)?\s?(อังกฤษ|ไทย|english|thai|eng)"
 )
+# Asked of what is kept of a person, not of an order or an address; whoever asks whether something was forgotten is not
+# asking for it.
+_BE_FORGOTTEN = Sought(
+    r"ลบ(?:ข้อมูล|ประวัติ)(?!การจอง|การสั่ง|ออเดอร์|ที่อยู่)|ลืม(?:ทุกอย่าง|ทุกสิ่ง|ข้อมูล|เรื่อง)?(?:ของ|ที่)?(?:เรา|ผม|หนู|ฉัน|ดิฉัน)?(?:เคย)?(?:คุย|บอก)\S{0,12}(?:เลย|ไป|ซะ|ที|ด้วย)"
+    r"|ลืม(?:ข้อมูล|ทุกอย่าง)|อย่า(?:จำ|เก็บ)(?:ข้อมูล|เรื่อง)?(?:ของ)?(?:เรา|ผม|หนู|ฉัน|ดิฉัน)"
+    r"|\b(?:delete|erase|wipe|remove) (?:all )?(?:of )?(?:my|our) (?:personal )?"
+    r"(?:data|information|info|chats?|history|records?)\b"
+    r"|\bforget (?:about )?(?:me|everything)\b"
+)
+_NOT_THAT = Sought(r"\?|ไหม|หรอ|เหรอ|หรือยัง|แล้วหรือ|อย่าลบ|อย่าลืม|อย่าเพิ่ง|ไม่ต้อง|\b(?:don't|dont|do not|never|did you|why)\b")
 _LONGEST_WISH = 80  # characters: a longer message wants something else as well
 
 
@@ -45,7 +56,7 @@ class Commands:
             return None
         if not message.text.startswith("/"):
             # One of several messages is no command: the others want an answer too.
-            return self._wish(message.text, language) if len(moment.messages) == 1 else None
+            return self._wish(moment) if len(moment.messages) == 1 else None
         argument = message.text.partition(" ")[2].strip().lower()
         match named(tenant, message.text):
             case "start":
@@ -81,8 +92,15 @@ class Commands:
             return Done(Answer(text("language_auto", language)), lambda session: _set(session, "language", None))
         return None
 
-    def _wish(self, said: str, language: Tongue) -> Done | None:
-        found = _IN_LANGUAGE.search(normalise(said)) if len(said) <= _LONGEST_WISH else None
+    def _wish(self, moment: Moment) -> Done | None:
+        said, language = moment.last.text, moment.language
+        if len(said) > _LONGEST_WISH:
+            return None
+        plain, word = normalise(said), moment.tenant.command("forget")
+        if word and _BE_FORGOTTEN.search(plain) and not _NOT_THAT.search(plain):
+            group = moment.last.group
+            return Done(Answer(text("only_private", language) if group else text("forget_ask", language, word=word)))
+        found = _IN_LANGUAGE.search(plain)
         if found is None:
             return None
         done = self._language(found[1] or found[2], language)

@@ -82,6 +82,13 @@ _OWN = Sought(
 _AND_THAT = Sought(
     r"^(?:แล้ว(?!แต่|ก็|กัน|เจอ|จะ)|ส่วน).*(?:ล่ะ|หล่ะ|ละ|อะ)(?:คะ|ค่ะ|ครับ|คับ)?\W*$"
 )  # "and the mocha?", whatever it is taken for
+_A_BOT = Sought(
+    r"(?:เป็น|คุยกับ|คือ|ใช่|นี่)\S{0,6}?(?:บอท|บอต|หุ่นยนต์|เอไอ|ai|คนจริง|คนตอบ|คน(?=หรือ|รึ|ไหม|ใช่))\S{0,10}(?:ไหม|หรือ|หรอ|เหรอ|รึ|ปะ|ป่าว|\?)"
+    r"|^(?:บอท|บอต|ai)(?:หรอ|เหรอ|ปะ|ป่าว|ใช่ไหม|ไหม|\?)"
+    r"|\b(?:are|r) (?:you|u) (?:a |an )?(?:real|human|bot|robot|ai|machine|person)\b"
+    r"|\b(?:is this|am i (?:talking|speaking|chatting) (?:to|with)) (?:a |an )?(?:real |actual )?"
+    r"(?:bot|robot|human|person|machine|ai)\b"
+)
 _THANKS = Sought(r"ขอบคุณ|ขอบพระคุณ|ขอบใจ|\b(?:thanks?|thank you|thx|ty|cheers|kh?ob ?kh?un)\b")
 _GREETS = Sought(r"สวัสดี|ดีค่ะ|ดีครับ|^\W*(?:hi|hello|hey|good (?:morning|afternoon|evening)|sawas?dee)\b")
 _WAI = "🙏"  # greets first, and thanks later on
@@ -373,6 +380,8 @@ class Responder:
             return self._wordless(question, said)
         plain = normalise(words)
         kind = event.event_type
+        if _A_BOT.search(plain) and kind is not EventType.COMPLAINT:
+            return Answer(text("a_bot", language))
         if all("forwarded" in message.extra for message in question.messages if message.text):
             return self._unknown(question, faq, words)  # somebody else's name, order or complaint: nothing is noted
         if kind in _TOLD and any(map(str.isdigit, plain)) and said and said[-1] in wordings("complaint", language):
@@ -471,9 +480,11 @@ def for_everybody(event: MemoryEvent, match: Match, words: str) -> bool:
     """Whether the shop's answer can be meant: it answers who asks, not who tells, orders or complains."""
     if event.event_type is EventType.COMPLAINT:
         return False
-    if match.score >= SAME:
-        return True
     plain = normalise(words)
+    if match.certainty == 1:
+        return True
+    if match.score >= SAME:  # "I've paid" has the words of "how can I pay?", and asks nothing
+        return event.event_type is not EventType.TRANSACTION or bool(_ASKS.search(plain))
     if _OWN.search(plain):
         return False
     if event.event_type in (EventType.REQUEST, EventType.TRANSACTION):

@@ -44,7 +44,15 @@ _LONGEST_WISH = 100  # characters: a longer message wants something else as well
 _PERSON = r"(?:คุณ)?(?:พนักงาน|แอดมิน|เจ้าหน้าที่|เจ้าของร้าน|ผู้จัดการ|ทีมงาน|คนจริง|คนขาย|มนุษย์|คน(?!ที่|อื่น|ละ)|admin|staff)"
 _TO = r"(?:to|with) (?:an? |the |your |some )?(?:real |live |actual |human )*"
 _HUMAN = r"(?:human(?! resources)|person|agent|staff|someone|somebody|representative|operator|admin|manager)\b"
+_BOT = r"(?:บอท|บอต|หุ่นยนต์|ระบบอัตโนมัติ|ai\b|เอไอ)"
+# Refusing the bot is a wish for a person.
+_NO_BOT = (
+    rf"ไม่(?:อยาก|เอา|ต้องการ|ขอ)(?:คุย|พูด|ถาม)?(?:กับ)?{_BOT}"
+    r"|\b(?:don't|dont|do not) (?:want|like)(?: (?:to (?:talk|speak|chat)|talking|speaking|chatting) (?:to|with))?"
+    r" (?:a |an |the |this )?(?:bot|robot|machine|ai)s?\b"
+)
 _WISH = Sought(
+    rf"{_NO_BOT}|ขอ(?:คุณ)?(?:พนักงาน|แอดมิน|เจ้าหน้าที่|เจ้าของร้าน|ผู้จัดการ|คนจริง|มนุษย์|admin)\S{{0,4}}?\s?(?:หน่อย|ที|ด้วย|ตอบ|คุย|มา)|"
     rf"(?:ขอ|อยาก|ต้องการ|รบกวน|ช่วย)\S{{0,8}}?\s?(?:คุย|พูด|สนทนา|ปรึกษา|ติดต่อ|แชท|แชต|สาย|เรียก|ตาม)\s?(?:กับ|หา)?\s?{_PERSON}"
     rf"|^(?:คุย|พูด|ติดต่อ|เรียก|ตาม)\s?(?:กับ)?\s?{_PERSON}"
     rf"|มี{_PERSON}(?:มา)?(?:ตอบ|คุย)\S{{0,4}}ไหม"
@@ -52,6 +60,7 @@ _WISH = Sought(
     rf"|\b(?:connect|transfer|put) me (?:through )?{_TO}{_HUMAN}"
     r"|\b(?:get|call|want|need) (?:me )?an? (?:real |live )*(?:real person|human(?! resources)|agent|representative)\b"
 )
+_REFUSED = Sought(_NO_BOT)
 _ALONE = re.compile(
     rf"(?:ขอ)?{_PERSON}\s?(?:หน่อย)?\s?(?:ค่ะ|คะ|ครับ|คับ|นะคะ)?"
     r"|(?:a |real |live )*(?:human|real person|live agent|human agent)(?: please)?"
@@ -69,7 +78,7 @@ def wants_a_person(said: str) -> bool:
         return False
     plain = normalise(said)
     found = _WISH.search(plain) or _ALONE.fullmatch(plain.strip(" .!…"))
-    return found is not None and not _NO_WISH.search(plain)
+    return found is not None and not _NO_WISH.search(_REFUSED.sub("", plain))
 
 
 def in_hand(session: ShortTermMemory, now: datetime) -> bool:

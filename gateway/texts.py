@@ -170,6 +170,10 @@ TEXTS: dict[str, dict[Tongue, str]] = {
         "th": "รับทราบค่ะ เราจดไว้ให้ทางร้านแล้ว ทางร้านจะเป็นผู้ตอบเรื่องนี้นะคะ",
         "en": "Got it, I've noted that for the shop. They will get back to you about it.",
     },
+    "a_bot": {
+        "th": "ตอนนี้คุยกับระบบตอบอัตโนมัติของร้านอยู่ค่ะ ถ้าอยากคุยกับพนักงาน พิมพ์ว่า “ขอคุยกับพนักงาน” ได้เลยนะคะ",
+        "en": "You're talking to the shop's automatic assistant. To reach a person, just write “talk to a person”.",
+    },
     "own_case": {
         "th": "ขอโทษค่ะ เรื่องนี้ยังเช็กในแชตนี้ไม่ได้ เราจดคำถามไว้ให้ทางร้านตอบแล้วนะคะ",
         "en": "I can't look that up for you here. I've noted your question for the shop to answer.",

@@ -142,10 +142,11 @@ class FaqIndex:
         if not every:
             return None
         (index, score), *others = sorted(every.items(), key=lambda item: (-item[1], item[0]))
+        # Word for word it is one of the shop's questions, though another may hold all that is in it as well.
+        if (exactly := self._exactly.get(_bare(text), -1)) in every:
+            return Match(exactly, round(every[exactly], 3), sure=True, certainty=1.0)
         if score < POSSIBLE:
             return None
-        if self._exactly.get(_bare(text)) == index:
-            return Match(index, round(score, 3), sure=True, certainty=1.0)
         known = sum(weight for name, weight in asked.items() if name in self._spoken) / sum(asked.values())
         told = [1.0, score, known, score - (others[0][1] if others else 0.0)]
         weighed: tuple[float, ...] = _BY_WORDS

@@ -57,7 +57,10 @@ _PATTERNS: tuple[tuple[str, Sought], ...] = tuple(
 )  # fmt: skip
 _LISTS = ("likes", "dislikes")
 _OVER = Sought(
-    r"ไม่(?:ได้)?แพ้\s?([ก-๎a-z]{2,20}?)(?:แล้ว|อีกแล้ว)"
+    r"ไม่(?:ได้)?แพ้\s?([ก-๎a-z]{2,20}?)(?:แล้ว|อีกแล้ว|(?=นะ|ค่ะ|คะ|ครับ|คับ|จ้า|\s|[,.!]|$))"
+    r"|เคยแพ้\s?([ก-๎a-z]{2,20}?)\s?(?:แต่|ตอนนี้|เดี๋ยวนี้)[^?]{0,24}?(?:กินได้|ทานได้|ใช้ได้|ไม่แพ้|หาย)"
+    r"|\bused to be allergic to ([a-z ]{2,30}?)(?:,|\.| but| now)[^?]{0,30}?"
+    r"(?:not any ?more|no longer|fine|can eat|okay|ok)\b"
     r"|หายแพ้\s?([ก-๎a-z]{2,20}?)(?:แล้ว|ค่ะ|ครับ|$)"
     r"|\b(?:no longer|not) allergic to ([a-z ]{2,30}?)(?: any ?more| now|[,.!]|$)"
 )

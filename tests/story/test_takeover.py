@@ -295,6 +295,7 @@ async def test_a_turn_that_is_tried_again_tells_staff_and_the_customer_once(tmp_
         "talk to a human", "Can I speak to someone?",
         "I'd like to talk to a real person", "human please", "connect me to an agent", "I need a real person",
         "could I speak with your manager", "get me a human",
+        "ขอแอดมินหน่อยค่ะ ไม่อยากคุยกับบอท", "ไม่อยากคุยกับบอทค่ะ", "ขอเจ้าหน้าที่มาคุยหน่อย", "I don't want to talk to a bot",
     ],
 )  # fmt: skip
 def test_these_words_ask_for_a_person(said: str) -> None:
@@ -307,7 +308,7 @@ def test_these_words_ask_for_a_person(said: str) -> None:
         "พนักงานพูดจาไม่ดีเลย", "ติดต่อพนักงานได้ที่ไหน", "คุยกับพนักงานแล้วค่ะ", "ไม่ต้องเรียกพนักงานนะ", "ขอเบอร์ติดต่อแอดมิน", "มีพนักงานกี่คน",
         "ขอชาเย็น 2 แก้ว", "ที่นั่งสำหรับ 4 คน", "ตามคนอื่นไปแล้ว", "I spoke to your staff yesterday", "the staff was rude",
         "I don't want to talk to a human", "human resources", "is this a person?", "my travel agent booked it",
-        "two people please",
+        "two people please", "ขอแอดมินอย่าส่งอีก ไม่ต้องคุยแล้ว", "ไม่ต้องเรียกพนักงาน คุยกับบอทได้",
     ],
 )  # fmt: skip
 def test_these_words_do_not(said: str) -> None:

@@ -267,3 +267,19 @@ async def test_a_follow_up_asks_what_the_question_before_asked(
 async def test_a_follow_up_that_nothing_answers_goes_to_staff(text: str) -> None:
     given, _ = await answer(text, tenant=shop(**PRICED), history=[("user", "ลาเต้เท่าไหร่คะ"), ("bot", "…")])
     assert given.for_staff == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("คุณเป็นบอทใช่ไหม", "th"), ("คุยกับคนหรือบอทคะ", "th"), ("บอทหรอ", "th"), ("are you a real person?", "en")],
+)
+async def test_who_asks_whether_it_is_a_bot_hears_that_it_is(text: str, language: Tongue) -> None:
+    given, _ = await answer(text, language, tenant=shop(faq=[]))
+    assert given.text == wordings("a_bot", language)[0]
+
+
+async def test_a_payment_that_is_told_of_is_no_question_how_to_pay() -> None:
+    cod = {"questions": ["มีเก็บเงินปลายทางไหม"], "answer": {"th": "มีเก็บเงินปลายทางค่ะ"}}
+    paid, _ = await answer("โอนแล้วนะคะ", tenant=shop(faq=[cod]))
+    asked, _ = await answer("มีเก็บเงินปลายทางมั้ย", tenant=shop(faq=[cod]))
+    assert (paid.text, asked.text) == (wordings("transaction", "th")[0], "มีเก็บเงินปลายทางค่ะ")

@@ -202,6 +202,11 @@ def _time(given: Any) -> datetime | None:
 
 
 def _name(record: Record) -> str | None:
-    own = (record.get("preferences") or {}).get("name")
-    name = own if isinstance(own, str) else record.get("display_name")
+    return called(record.get("preferences") or {}, record.get("display_name"))
+
+
+def called(attributes: Mapping[str, Any], display_name: Any) -> str | None:
+    """As they call themselves, else as their platform does."""
+    own = attributes.get("name")
+    name = own if isinstance(own, str) else display_name
     return name if isinstance(name, str) and name else None

@@ -25,7 +25,6 @@ from gateway.command_words import named
 from gateway.inbox.base import event_of
 from gateway.messages import Answer, Kind, QuickReply
 from gateway.moment import Change, Delivery, Done, Moment, unchanged
-from gateway.personal import name_of
 from gateway.reach import Reach
 from gateway.takeover import in_hand
 from gateway.texts import Tongue, text
@@ -112,7 +111,8 @@ class Deliveries:
         if fate is not None:
             return Done(None, sent=lambda delivery: self._settled(moment, one, delivery, fate, why, None), spare=True)
         message, buttons = content_of(broadcast, rule)
-        said = said_to(tenant, message, moment.language, name_of(moment), moment.now)
+        # As the preview had it: a session that goes on may not know yet what was told in it.
+        said = said_to(tenant, message, moment.language, moment.last.sender_name or "", moment.now)
         line: Message = {
             "role": "bot",
             "message": said,

@@ -21,7 +21,7 @@ from redis.exceptions import LockError, RedisError
 
 from config.broadcasts import FollowUp, quiet
 from config.tenants import LineChannel, Tenant, Tenants
-from gateway.broadcasts.audience import Audiences, Person
+from gateway.broadcasts.audience import Audiences, Person, called
 from gateway.broadcasts.costs import Costs
 from gateway.broadcasts.delivery import BROADCAST, NO_QUOTA, TRY, USER, rule_of
 from gateway.broadcasts.desk import FOLLOW_UP, new_of
@@ -211,7 +211,7 @@ class Runner:
                 event_id=f"{BROADCAST}:{one.broadcast}:{one.tries}",
                 kind=Kind.NOTICE,
                 language_code=one.language,
-                sender_name=known.person.display_name if known and known.person else None,
+                sender_name=called(known.attributes, known.person and known.person.display_name) if known else None,
                 received_at=now.timestamp(),
                 extra={BROADCAST: one.broadcast, USER: one.user, TRY: one.tries},
                 **msgspec.structs.asdict(to),

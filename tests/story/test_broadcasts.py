@@ -108,6 +108,22 @@ async def test_everybody_gets_it_once_where_they_wrote_and_in_their_language(tmp
         assert (await ask(home, "GET", "/none"))[0] == 404
 
 
+async def test_who_told_their_name_today_is_called_by_it_as_the_preview_shows(tmp_path: Path, redis_url: str) -> None:
+    async with house(tmp_path, redis_url, {"shop": cafe()}) as home:
+        await home.line_says(ANN, "hello, my name is Ann")
+        await home.quiet()
+        draft = {"message": {"th": NEWS, "en": "Hi {{user.name}}"}}
+
+        async def preview() -> Any:
+            return (await ask(home, "POST", "/preview", draft))[1]
+
+        seen = await home.until(preview, lambda seen: [one["text"] for one in seen["samples"]] == ["Hi Ann"])
+        assert seen["people"] == 1
+        await ask(home, "POST", "", {"id": "name", **draft})
+        await over(home, "name")
+        assert home.line_shows(ANN)[-1] == "Hi Ann"
+
+
 async def test_who_wants_no_news_left_or_talks_with_a_person_is_left_out(tmp_path: Path, redis_url: str) -> None:
     staff = {"channel": "telegram-main", "chat": "-100123"}
     async with house(tmp_path, redis_url, {"shop": cafe(staff=staff, memory={"sm_ttl": 600})}) as home:

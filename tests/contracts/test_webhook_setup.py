@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from config.tenants import Tenant
 from gateway.adapters.line_sender import LineSender
 from gateway.adapters.telegram import UPDATES
 from gateway.adapters.telegram_sender import TelegramSender
+from gateway.errors import SendRetry
 from gateway.webhook_setup import inspect, register, set_webhooks, webhook_info
 from tests.standins import Fault, LineStandIn, TelegramStandIn
 
@@ -35,12 +37,12 @@ class Platforms:
         self.telegram = TelegramSender(Settings(telegram_api_base=telegram_api.url))
 
     async def set(self, tenant: Tenant, public: str | None = PUBLIC) -> list[tuple[str, str | None, bool, str]]:
-        states = register([tenant], public, self.line, self.telegram)
-        return [(state.channel, state.url, state.ok, state.note) async for state in states]
+        states = await register([tenant], public, self.line, self.telegram)
+        return [(state.channel, state.url, state.ok, state.note) for state in states]
 
     async def info(self, tenant: Tenant, public: str | None = PUBLIC) -> list[tuple[str, str | None, bool, str]]:
-        states = inspect([tenant], public, self.line, self.telegram)
-        return [(state.channel, state.url, state.ok, state.note) async for state in states]
+        states = await inspect([tenant], public, self.line, self.telegram)
+        return [(state.channel, state.url, state.ok, state.note) for state in states]
 
 
 @pytest.fixture
@@ -99,6 +101,23 @@ async def test_what_is_not_registered_or_elsewhere_is_told_with_the_remedy(platf
     elsewhere = "registered for another address: run `chat-chat webhooks set`"
     assert [note for *_, note in await platforms.info(tenant, "https://new.example.com")] == [elsewhere, elsewhere]
     assert [ok for _, _, ok, _ in await platforms.info(tenant, None)] == [True, True]
+
+
+async def test_a_platform_that_hangs_takes_its_time_once_and_not_with_each_channel() -> None:
+    both = asyncio.Barrier(2)
+
+    class Hanging:
+        async def webhook(self, tenant: Tenant, name: str) -> tuple[str, bool]:
+            await both.wait()  # until the other is asked as well
+            raise SendRetry("No answer from LINE")
+
+    line: Any = Hanging()
+    async with asyncio.timeout(20):
+        states = await inspect([shop(one=LINE, web={"platform": "web"}, two=LINE)], PUBLIC, line, line)
+    assert [(one.channel, one.ok, one.note) for one in states] == [
+        ("one", False, "No answer from LINE"),
+        ("two", False, "No answer from LINE"),
+    ]
 
 
 async def test_one_channel_s_failure_leaves_the_others_alone(platforms: Platforms) -> None:

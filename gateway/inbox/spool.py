@@ -87,16 +87,17 @@ class Entry:
             return
         begun = msgspec.structs.replace(message, extra={**message.extra, BEGUN: outbox.decode()})
         spooled = msgspec.structs.replace(self.spooled, message=begun)
-        size = os.fstat(self.lock).st_size
+        # A file of its own takes the other's place, locked before it is seen: who is killed leaves one of them whole.
+        draft, lock = _drafted(self.path, spooled, self.vault)
         try:
-            # It only gets longer, so nothing of the old content can be left behind.
-            _write(self.lock, _sealed(spooled, self.vault).ljust(size))
-            os.fsync(self.lock)
-        except OSError:  # a full disk: what stood there fits
-            _write(self.lock, _sealed(self.spooled, self.vault).ljust(size))
-            os.ftruncate(self.lock, size)
+            os.replace(draft, self.path)
+            _sync(self.path.parent)
+        except OSError:
+            os.close(lock)
+            draft.unlink(missing_ok=True)
             raise
-        self.spooled = spooled
+        os.close(self.lock)
+        self.lock, self.spooled = lock, spooled
 
     def mark_answered(self) -> None:
         """On disk when it returns; the file is still held."""
@@ -270,13 +271,8 @@ class Spool:
         path = self.folder / f"{name}.json"
         if path.exists() or path.with_suffix(".done").exists():
             return None
-        # A name of this call's own: the same delivery may be on its way twice in this process.
-        draft = self.folder / f".{name}.{secrets.token_hex(8)}"
-        lock = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        draft, lock = _drafted(path, spooled, self._vault)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # before it is seen by anybody
-            _write(lock, _sealed(spooled, self._vault))
-            os.fsync(lock)
             os.link(draft, path)
         except FileExistsError:
             os.close(lock)
@@ -296,7 +292,7 @@ class Spool:
             return None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not path.exists():  # it was answered or put away between the two calls
+            if not os.path.samestat(os.fstat(lock), os.stat(path)):  # written anew between the two calls
                 raise FileNotFoundError
             return Entry(path, self._read(path), lock, self._vault)
         except Locked as error:
@@ -316,8 +312,8 @@ class Spool:
         return _decode(self._vault.shared("").open_line(path.read_bytes()))
 
     def _order_in(self, path: Path) -> int:
-        """When its message was accepted; a file that has gone by now comes after everything, one that makes no sense,
-        as when it is being written anew, before everything."""
+        """When its message was accepted; a file that has gone by now comes after everything, one that makes no sense
+        before everything."""
         try:
             return self._read(path).order
         except OSError:
@@ -326,8 +322,24 @@ class Spool:
             return 0
 
 
+def _drafted(path: Path, spooled: Spooled, vault: Vault) -> tuple[Path, int]:
+    """What is to stand at `path`, on disk beside it and locked by us. Its name is this call's own: the same delivery
+    may be on its way twice in this process. Raises OSError."""
+    draft = path.parent / f".{path.stem}.{secrets.token_hex(8)}"
+    lock = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # before it is seen by anybody
+        _write(lock, _sealed(spooled, vault))
+        os.fsync(lock)
+    except OSError:
+        os.close(lock)
+        draft.unlink(missing_ok=True)
+        raise
+    return draft, lock
+
+
 def _sealed(spooled: Spooled, vault: Vault) -> bytes:
-    """As a line, which may be followed by blanks. Tenants lie together here, by names that tell nobody whose."""
+    """As a line. Tenants lie together here, by names that tell nobody whose."""
     return vault.shared(spooled.message.tenant).seal_line(_encode(spooled))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import threading
 import time
@@ -82,6 +83,43 @@ def test_a_full_disk_leaves_a_message_as_it_was_when_its_answer_begins(tmp_path:
     entry.release()
     [again] = spool.free()
     assert (texts([again]), again.spooled.message.extra) == (["1"], {})
+
+
+def test_whoever_is_killed_as_an_answer_begins_leaves_the_message_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path / "spool")
+    [entry] = spool.add([(message("one", text="long " * 3000), Policy())])
+    assert entry is not None
+    write = os.pwrite
+
+    class Killed(BaseException):
+        pass
+
+    def torn(file: int, data: bytes, at: int) -> int:
+        write(file, data[:-20], at)
+        raise Killed
+
+    monkeypatch.setattr(os, "pwrite", torn)
+    with pytest.raises(Killed):
+        entry.mark_begun(b"{}")
+    entry.release()
+    [found] = spool.free()
+    assert (found.spooled, found.path) == (entry.spooled, entry.path)
+    found.release()
+
+
+def test_an_answer_that_begins_leaves_the_message_in_the_same_hand(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool")
+    [entry] = spool.add([(message("one"), Policy())])
+    assert entry is not None
+    entry.mark_begun(b"{}")
+    assert spool.free() == []
+    assert [one.name for one in (tmp_path / "spool").iterdir()] == [entry.path.name]
+    entry.release()
+    [found] = spool.free()
+    assert found.spooled.message.extra[BEGUN] == "{}"
+    found.release()
 
 
 def test_the_same_delivery_twice_at_once_is_kept_once_and_whole(tmp_path: Path) -> None:

@@ -271,7 +271,8 @@ class Ranking:
         beside words, which weigh 1. `around` is for a model that will read what is found: what stands next to a good
         one is found too, and what has only something to do with the question; without it only what has its words, or
         surely means the same. `most`: so many of the many at most, the few beside them; `shown`: ids of those
-        that whoever asks is shown anyway, which are no hits."""
+        that whoever asks is shown anyway, which are no hits. Who said the same several times is told to a model as
+        having said it last; where that is shown, not at all."""
         if not self._number:
             return []
         looked_at = _MOST if most is None else _FOR_A_FEW
@@ -303,9 +304,18 @@ class Ranking:
         ids, few = self._ids, self._entries
         left, waited_for = math.inf if most is None else most, len(few.keys() & fused.keys())
         least, score, hits = math.inf, 1.0, list[Hit]()
+        sums, times = self._sums, self._times
+        same = dict.fromkeys([sums[number] for number in told], -1) if around else {}  # what was said again: its place
         for _, _, number in sorted([(-value, ids[number], number) for number, value in fused.items()])[: max(0, limit)]:
+            if around and (place := same.get(sums[number])) is not None and self._entry(number).kind == "event":
+                if place >= 0 and times[number] > times[self._number[hits[place].id]]:
+                    hits[place] = Hit(self._entry(number), hits[place].score)
+                waited_for -= number in few
+                continue
             if left <= 0 and not waited_for:
-                break
+                if not same:
+                    break
+                continue
             share = self._told(fit, number) if around else fit.share(number)
             if meant:
                 share = max(share, meant.get(number, 0.0))
@@ -315,7 +325,10 @@ class Ranking:
                 waited_for -= 1
             elif (left := left - 1) < 0:
                 continue
-            hits.append(Hit(self._entry(number), score))
+            one = self._entry(number)
+            if around and one.kind == "event":
+                same[sums[number]] = len(hits)
+            hits.append(Hit(one, score))
         return hits
 
     def _entry(self, number: int) -> Findable:

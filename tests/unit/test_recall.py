@@ -102,6 +102,26 @@ def test_what_stands_next_to_it_is_found_for_a_reader_alone() -> None:
     assert [hit.id for hit in Ranking(talk).find("lamp", 5, around=True)] == ["q", "a"]
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_who_asked_the_same_several_times_is_told_as_having_asked_it_last(many: bool) -> None:
+    asked = [Entry(f"q{day}", "event", f"{day}", "what is a latte", at=NOW + timedelta(days=day)) for day in (9, 3, 20)]
+    said = [
+        *asked,
+        Entry("oat", "event", "oat", "a latte with oat milk", at=NOW + timedelta(days=1)),
+        Entry("two", "event", "two", "two of the latte", at=NOW + timedelta(days=30)),
+    ]
+    fact = Entry("f", "fact", "f", "what is a latte", at=NOW)
+    ranking = Ranking()
+    ranking.update([fact], sorted(said, key=lambda one: one.at or NOW)) if many else ranking.update([fact, *said])
+    how: dict[str, Any] = {"around": True, "now": NOW + timedelta(days=40)}
+    told = ranking.find("latte", 10, most=3, **how)
+    assert sorted(hit.id for hit in told) == ["f", "oat", "q20", "two"]
+    assert [hit.score for hit in told] == sorted((hit.score for hit in told), reverse=True)
+    assert sorted(hit.id for hit in ranking.find("latte", 10, most=3, shown={"q3"}, **how)) == ["f", "oat", "two"]
+    everything = sorted(hit.id for hit in ranking.find("latte", 10))  # who searches sees each
+    assert everything == ["f", "oat", "q20", "q3", "q9", "two"]
+
+
 def test_what_answers_a_question_is_found_with_it_and_fits_nearly_as_well() -> None:
     talk = [
         Entry("q", "event", "q", "do you drink oat milk?", at=NOW),

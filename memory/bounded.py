@@ -9,12 +9,13 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 T = TypeVar("T")
 
+_NO_ANSWER = "Redis gave no answer in the time there was for it"
 GLANCE = 0.1  # seconds for each call that comes after the bound: a server that is back is noticed
 
 
@@ -32,19 +33,38 @@ class Bound:
         """Raises redis' TimeoutError as the connection itself would, only sooner."""
         loop = asyncio.get_running_loop()
         began = loop.time()
+        until = began + max(GLANCE, self._seconds - self._vain)
         try:
-            async with asyncio.timeout(max(GLANCE, self._seconds - self._vain)) as bound:
-                found = await asked
-        except TimeoutError:
-            if not bound.expired():
-                raise
-            self._vain += loop.time() - began
-            raise RedisTimeoutError("Redis gave no answer in the time there was for it") from None
+            # The shared connection's answers are futures: a timer on one costs half of a timeout around it.
+            found = await (_by(until, asked) if isinstance(asked, asyncio.Future) else _within(until, asked))
         except RedisTimeoutError:
             self._vain += loop.time() - began
             raise
         self._vain = 0.0
         return found
+
+
+async def _by(until: float, asked: asyncio.Future[T]) -> T:
+    timer = asked.get_loop().call_at(until, _give_up, asked)
+    try:
+        return await asked
+    finally:
+        timer.cancel()
+
+
+def _give_up(asked: asyncio.Future[Any]) -> None:
+    if not asked.done():
+        asked.set_exception(RedisTimeoutError(_NO_ANSWER))
+
+
+async def _within(until: float, asked: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout_at(until) as bound:
+            return await asked
+    except TimeoutError:
+        if not bound.expired():
+            raise
+        raise RedisTimeoutError(_NO_ANSWER) from None
 
 
 _BOUND: ContextVar[Bound | None] = ContextVar("chat_chat_bound", default=None)

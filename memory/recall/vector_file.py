@@ -3,8 +3,11 @@ threads. A file that can't be read is thrown away: nothing is lost by it."""
 
 from __future__ import annotations
 
+import fcntl
 import logging
+import os
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from heapq import nlargest
@@ -15,6 +18,7 @@ from config.vault import PLAIN, Locked, Safe, Vault
 from memory import sqlite_files
 from memory.errors import LongTermUnavailable
 from memory.recall.meaning import cosines
+from memory.scrubbing import scrub
 
 T = TypeVar("T")
 
@@ -152,6 +156,8 @@ class VectorFile:
                     done = work(db)
                 if clean:
                     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if clean and done:
+                _scrubbed(path, safe)
             if clean:  # what was written under a key that is not at hand may hold what must go
                 for other in sqlite_files.every(self._base, tenant, ENDING):
                     if other != path:
@@ -167,13 +173,42 @@ class VectorFile:
             return otherwise
 
 
+def _scrubbed(path: Path, safe: Safe) -> None:
+    """What was removed is not left in its free space either. Raises OSError where others have it open for long."""
+    deadline = time.monotonic() + _PATIENCE
+    with _lock(path) as descriptor:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+        if path.exists():
+            with closing(sqlite_files.connect(path, safe, make=False)) as db:  # closed by who is alone, its log goes
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            scrub(path)
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[int]:
+    descriptor = os.open(path.with_name(f"{path.name}-lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def _opened(path: Path, safe: Safe) -> Iterator[sqlite3.Connection]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    with closing(sqlite_files.connect(path, safe, timeout=_PATIENCE)) as db:
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=OFF")  # a power cut costs making them anew, no more
-        db.execute("PRAGMA secure_delete=ON")
-        db.execute(_SCHEMA)
-        yield db
+    with _lock(path) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        path.touch(mode=0o600)
+        with closing(sqlite_files.connect(path, safe, timeout=_PATIENCE)) as db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=OFF")  # a power cut costs making them anew, no more
+            db.execute("PRAGMA secure_delete=ON")
+            db.execute(_SCHEMA)
+            yield db

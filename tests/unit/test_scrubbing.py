@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory.recall.vector_file import Stored, VectorFile
 from memory.scrubbing import scrub
 
 ROWS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 9000), st.booleans()), max_size=150)
@@ -54,3 +56,23 @@ def test_what_is_no_database_is_left_alone(tmp_path: Path, raw: bytes) -> None:
     path.write_bytes(raw)
     assert scrub(path) == 0
     assert path.read_bytes() == raw
+
+
+def test_of_whom_vectors_are_dropped_no_id_is_left(tmp_path: Path) -> None:
+    chance, file = Random(3), VectorFile(tmp_path)
+    people = [f"person-{chance.randrange(10**9):09}" for _ in range(200)]
+
+    def put(user: str, number: int) -> None:
+        made = {f"e{n}": Stored(b"digest", bytes(chance.randrange(100, 400))) for n in range(number)}
+        file.put("shop", user, "model", made)
+
+    for user in people:
+        put(user, chance.randrange(1, 8))
+    left = []
+    for number, user in enumerate(people[:100]):
+        put(people[100 + number], 12)
+        assert file.drop("shop", [user]) > 0
+        left += [user for one in tmp_path.iterdir() if user.encode() in one.read_bytes()]
+    assert left == []
+    assert sorted(file.owners("shop")) == sorted(people[100:])
+    assert all(len(file.load("shop", user, "model")) == 12 for user in people[100:])

@@ -193,7 +193,7 @@ class Guard:
         address = (scope.get("client") or ("",))[0]
         answer = self._answer(scope, send, address)
         if not scope["path"].startswith("/webhooks/") and (wait := self._asks_too_much(headers, address)):
-            await _refuse(answer, wait)
+            await _refuse(scope, answer, wait)
             return
         await self._inner(scope, _in_time(scope, receive, send), answer)
 
@@ -264,8 +264,18 @@ def _abort(send: Any) -> None:
         transport.abort()
 
 
-async def _refuse(send: Any, wait: float) -> None:
-    told = {"type": "about:blank", "title": "Too Many Requests", "status": 429, "detail": "More calls than your share"}
+def for_openai(path: str, status: int, detail: str) -> dict[str, Any]:
+    """What a problem has besides under `/v1`: OpenAI's clients show what stands under `error`, and nothing else."""
+    if not path.startswith("/v1/"):
+        return {}
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": detail, "type": kind, "param": None, "code": status}}
+
+
+async def _refuse(scope: Mapping[str, Any], send: Any, wait: float) -> None:
+    detail = "More calls than your share"
+    told = {"type": "about:blank", "title": "Too Many Requests", "status": 429, "detail": detail}
+    told |= for_openai(scope["path"], 429, detail)
     headers = [
         (b"content-type", b"application/problem+json"),
         (b"retry-after", str(max(1, round(wait + 0.5))).encode()),

@@ -42,12 +42,13 @@ from processors.pii import Kind
 TENANT_HEADER = "x-tenant"
 _TENANT = "chat_chat.tenant"  # in the scope of a request: whose tenant its key opens
 _USER = {"type": "string", "minLength": 1, "description": "canonical id: line:U4af…, telegram:12345"}
+_CHANNELS = ["line", "telegram", "web", "terminal"]
 _IDENTIFY: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
         "user": _USER,
-        "channel": {"type": "string", "description": "line, telegram, web, terminal: in place of user, with user_id"},
+        "channel": {"type": "string", "enum": _CHANNELS, "description": "in place of user, with user_id"},
         "user_id": {"type": ["string", "integer"], "description": "who that is on the channel"},
         "display_name": {"type": "string"},
     },
@@ -162,7 +163,7 @@ async def _call(
     manager: MemoryManager, mask: Collection[Kind], tenant: str, user: str, name: str, given: dict[str, Any]
 ) -> str:
     sure = given.pop("min_confidence", 0.5) if name == "recall" else 0.5
-    if not isinstance(sure, int | float) or isinstance(sure, bool):
+    if not isinstance(sure, int | float) or isinstance(sure, bool) or not 0 <= sure <= 1:
         return "error: min_confidence is a number from 0 to 1"
     try:
         escape(user)
@@ -174,17 +175,30 @@ async def _call(
 
 async def _identify(manager: MemoryManager, tenant: str, given: dict[str, Any]) -> types.CallToolResult:
     if strange := sorted(set(given) - set(_IDENTIFY["properties"])):
-        return _answer(f"error: identify_user has no {strange[0][:40]!r}")
+        return _answer(f"error: identify_user has no {strange[0][:40]!r}, but {', '.join(_IDENTIFY['properties'])}")
+    if wrong := _wrong(given):
+        return _answer(f"error: {wrong}")
     name = given.pop("display_name", None)
     trigger = {"user_id": given["user"]} if "user" in given else given
     try:
-        found = await manager.identify_user(tenant, trigger, display_name=name if isinstance(name, str) else None)
+        found = await manager.identify_user(tenant, trigger, display_name=name)
     except ValueError as error:
         return _answer(f"error: {error}")
     except MemoryFault:
         return _answer("error: the memory can't be reached now")
     text = types.TextContent(type="text", text=orjson.dumps(found).decode())
     return types.CallToolResult(content=[text], structured_content=found)
+
+
+def _wrong(given: dict[str, Any]) -> str:
+    """What a call of `identify_user` can't mean; "": it means somebody."""
+    if "user" in given and (beside := sorted({"channel", "user_id"} & set(given))):
+        return f"user is the whole id, such as line:U4af…: give it without {beside[0]}, or channel and user_id alone"
+    if "user" not in given and given.get("channel") not in (None, *_CHANNELS):
+        return f"there is no channel {str(given['channel'])[:40]!r}; use {', '.join(_CHANNELS)}"
+    if not isinstance(given.get("display_name"), str | None):
+        return "display_name is a text"
+    return ""
 
 
 def _answer(text: str) -> types.CallToolResult:

@@ -123,7 +123,7 @@ class MemoryTools:
             return "error: the arguments are no object"
         parameters = known[call.name]
         if strange := sorted(set(given) - set(parameters["properties"])):
-            return f"error: {call.name} has no {strange[0][:40]!r}"
+            return f"error: {call.name} has no {strange[0][:40]!r}, but {', '.join(parameters['properties'])}"
         if missing := [name for name in parameters.get("required", ()) if given.get(name) in (None, "")]:
             return f"error: {call.name} needs {missing[0]!r}"
         given = {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in given.items()}

@@ -130,6 +130,8 @@ class Knowing:
         conversation_id: str = MAIN,
     ) -> list[Hit]:
         """Best first: `id`, `kind` (fact, episode, procedure, event), `text`, `score` 0.0-1.0."""
+        if not isinstance(query, str):
+            raise ValueError(f"query must be a text, not {query!r:.40}")
         session = await self._session_facts(ConversationRef(tenant_id, user_id, agent, conversation_id))
         return await self.knowledge.search(
             tenant_id, user_id, query, self._clock(), limit=limit, kinds=kinds, agent=agent, session=session

@@ -167,6 +167,8 @@ class MemoryManager(Knowing, Linking):
         """
         if role not in ("user", "bot"):
             raise ValueError(f"role must be 'user' or 'bot', not {role!r}")
+        if not isinstance(message, str):
+            raise ValueError(f"message must be a text, not {message!r:.40}")
         ref = await self.shared(ConversationRef(tenant_id, user_id, agent, conversation_id))
         now = self._clock()
         given = without_surrogates(dict(metadata or {}))

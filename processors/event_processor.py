@@ -153,10 +153,12 @@ class EventProcessor:
         trusted: Collection[EventType] = (),
         told: Awaitable[tuple[str, float] | None] | None = None,
     ) -> MemoryEvent:
-        """The event of any text; never raises for one. `context` is what `get_context_for_llm` gives, or any mapping;
-        `access` goes before the constructor's; `ask=False` keeps to what is known here. Of the types in `trusted` the
-        local answer stands where it is confident (SURE), and no call is made; nor where `told` gives what somebody's
-        model said of it, type and importance."""
+        """The event of any text; never raises for one, but ValueError for what is none. `context` is what
+        `get_context_for_llm` gives, or any mapping; `access` goes before the constructor's; `ask=False` keeps to what
+        is known here. Of the types in `trusted` the local answer stands where it is confident (SURE), and no call is
+        made; nor where `told` gives what somebody's model said of it, type and importance."""
+        if not isinstance(message, str):
+            raise ValueError(f"message must be a text, not {message!r:.40}")
         context = context or {}
         access = access or self._access
         timestamp = timestamp or datetime.now(UTC)

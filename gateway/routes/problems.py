@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
+from gateway.http_limits import for_openai
 from memory.errors import Ambiguous, Changed, MemoryFault
 from memory.keys import InvalidId
 
@@ -33,6 +34,8 @@ class Problem(BaseModel):
     detail: str
 
 
+_ZONE_WITH_BLANK = re.compile(r"T[\d:.]+ \d\d:?\d\d\Z")
+_UNESCAPED = "; in an address a + is written %2B, as it stands there for a blank"
 _KIND = re.compile(r"(?:str|int|float|bool|constrained-\w+|[a-z-]+\[.*\])")
 
 _SCHEMA = Problem.model_json_schema()
@@ -70,7 +73,8 @@ def handle_problems(api: FastAPI) -> None:
         wrong = error.errors()
         where = _place(wrong[0])
         said = dict.fromkeys(one["msg"] for one in wrong if _place(one) == where)
-        return _problem(request, 422, f"{where}: {', or: '.join(said)}")
+        hint = _UNESCAPED if any(_has_lost_a_plus(one) for one in wrong if _place(one) == where) else ""
+        return _problem(request, 422, f"{where}: {', or: '.join(said)}{hint}")
 
     @api.exception_handler(MemoryFault)
     async def unavailable(request: Request, error: MemoryFault) -> JSONResponse:
@@ -93,11 +97,13 @@ def handle_problems(api: FastAPI) -> None:
 
 
 def _problem(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """OpenAI's clients show of an error what stands under `error`, and nothing else."""
-    if not request.scope["path"].startswith("/v1/"):
-        return problem(status, detail, headers)
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    return problem(status, detail, headers, error={"message": detail, "type": kind, "param": None, "code": status})
+    return problem(status, detail, headers, **for_openai(request.scope["path"], status, detail))
+
+
+def _has_lost_a_plus(wrong: Mapping[str, Any]) -> bool:
+    """Whether it is a time in an address whose zone came with a blank before it."""
+    given = wrong.get("input")
+    return wrong["loc"][0] == "query" and isinstance(given, str) and _ZONE_WITH_BLANK.search(given) is not None
 
 
 def _place(wrong: Mapping[str, Any]) -> str:

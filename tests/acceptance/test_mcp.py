@@ -92,10 +92,17 @@ async def as_seed_001_has_it(client: Client) -> None:
         ("remember", {"user": HER, "key": "x", "value": "y", "scope": "global"}),
         ("identify_user", {"tenant": "other", "user": HER}),
         ("forget", {"user": HER}),
+        ("identify_user", {"channel": "fax", "user_id": "U1"}),
+        ("identify_user", {"user": HER, "display_name": 5}),
+        ("identify_user", {"user": HER, "channel": "line"}),
+        ("recall", {"user": HER, "min_confidence": 2}),
     ):
         failed = await client.call_tool(name, arguments)
         assert failed.is_error
         assert said(failed).startswith("error: ")
+    strange = said(await client.call_tool("recall", {"user": HER, "text": "colour"}))
+    assert strange.startswith("error: recall has no 'text', but ")
+    assert "query" in strange
 
 
 def stdio(env: dict[str, str], key: str, *more: str) -> StdioServerParameters:

@@ -84,5 +84,7 @@ async def test_whoever_guesses_keys_has_to_wait_and_whoever_has_one_does_not(
         assert [status for status, _, _ in answers] == [401] * 30 + [429] * 30
         status, told, headers = answers[-1]
         assert (status, told["status"], int(headers["Retry-After"]) > 0) == (429, 429, True)
+        status, told, _ = await api.ask_whole("GET", "/v1/models", key="guess")  # OpenAI's clients show `error` alone
+        assert (status, told["error"]["message"], told["error"]["code"]) == (429, told["detail"], 429)
         assert (await api.ask("GET", "/api/v1/memory"))[0] == 200
         assert (await api.ask("GET", "/api/v1/tenants", key=ADMIN_KEY))[0] == 200

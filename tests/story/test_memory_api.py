@@ -454,6 +454,10 @@ class TestEvents:
         assert status == 422
         assert told["detail"].startswith("query.importance: Input should be 'minimal', ")
         assert told["detail"].endswith(", or: Input should be less than or equal to 1")
+        status, told = await api.ask("GET", "/api/v1/events?since=2026-03-02T00:01:00+07:00")
+        assert (status, told["detail"].startswith("query.since: "), "%2B" in told["detail"]) == (422, True, True)
+        status, told = await api.ask("GET", "/api/v1/events?since=yesterday")
+        assert (status, "%2B" in told["detail"]) == (422, False)
         status, told = await api.ask("POST", "/api/v1/checkpoints/batch-delete", json={"ids": [], "user": "web:ann"})
         assert (status, told["detail"]) == (422, "body.user: Extra inputs are not permitted")
 

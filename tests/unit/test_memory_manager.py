@@ -618,3 +618,13 @@ class TestPackage:
         code = "import sys, memory.keys; print([m for m in ('pydantic', 'redis', 'processors') if m in sys.modules])"
         out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert out.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("nothing", [None, 5, b"hello"])
+async def test_what_is_no_text_is_told_as_that(manager: MemoryManager, nothing: Any) -> None:
+    with pytest.raises(ValueError, match="message must be a text, not "):
+        await manager.add_message_to_context(*WHO, nothing)
+    with pytest.raises(ValueError, match="query must be a text, not "):
+        await manager.search(*WHO, nothing)
+    with pytest.raises(ValueError, match="message must be a text, not "):
+        await EventProcessor(api_key=None).analyze_message(nothing)

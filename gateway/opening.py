@@ -27,6 +27,7 @@ _ASKED = Sought(
     r"|\bopen (?:till|til|until) (?:what time|when)\b"
     r"|\b(?:do|does|will) (?:you|u|you guys|the shop|the store|it) (?:open|close)\b"
     r"|\b(?:you )?open (?:now|tonight)\b"
+    r"|\b(?:opens?|closed?) ?(?:ไหม|หรือยัง|ยัง|กี่โมง|กี่ทุ่ม|ป่าว|ปะ)"
 )
 # Questions of hours where they name a day: "open on Sunday?", "Saturday hours?", "เสาร์นี้เปิดป่ะ"; and what a follow-up
 # means ("time open on sunday", "ร้านเปิด วันอาทิตย์").

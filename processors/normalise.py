@@ -106,7 +106,7 @@ _WORD = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 # nothing is tried where none can begin: a third of the time.
 _POLITE = "ครับผม|ครับ|ค่ะ|คะ|ค่า|คับ|ขอรับ|จ้ะ|จ๊ะ|จ้า|ฮะ|ฮับ|งับ|งะ|เจ้าคะ|เจ้าค่ะ"
 _BEHIND = "|".join(f"{word}(?<=[ก-๎]{word})(?![ก-๎])" for word in ("นะ", "น่ะ", "อะ", "เลย", "ด้วย"))
-PARTICLES = re.compile(f"น(?:ะ|่ะ|้า)(?:{_POLITE})|{_POLITE}|{_BEHIND}")
+PARTICLES = re.compile(f"น(?:ะ|่ะ|้า)(?:{_POLITE})|อะ(?<=[ก-๎]อะ)(?:{_POLITE})|{_POLITE}|{_BEHIND}")
 
 
 def safe(text: str) -> str:

@@ -96,7 +96,7 @@ def test_an_entry_in_quite_other_words_is_found_by_its_meaning_but_not_sent_as_i
 
 def test_a_question_of_the_shops_word_for_word_has_its_own_answer_though_another_holds_its_words() -> None:
     index = FaqIndex([(["เก็บปลายทางได้ไหม"], "ได้ค่ะ"), (["โอนบัญชีไหน", "จ่ายเงินยังไง"], "กสิกรค่ะ")])
-    for asked in ("จ่ายเงินยังไง", "จ่ายเงินยังไงคะ"):
+    for asked in ("จ่ายเงินยังไง", "จ่ายเงินยังไงคะ", "จ่ายเงินยังไงอ่ะคะ"):
         match = index.best(asked)
         assert match is not None
         assert (match.index, match.sure) == (1, True)

@@ -23,6 +23,7 @@ def asked(words: str, now: datetime = TUESDAY, language: Tongue = "th", hours: d
         ("วันนี้เปิดไหมคะ", "th", "ตอนนี้ร้านเปิดอยู่ค่ะ วันนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
         ("ร้านเปิดกี่โมง", "th", "ตอนนี้ร้านเปิดอยู่ค่ะ วันนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
         ("เปิดยังอะ", "th", "ตอนนี้ร้านเปิดอยู่ค่ะ วันนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
+        ("open กี่โมงคะ", "th", "ตอนนี้ร้านเปิดอยู่ค่ะ วันนี้เปิด 09:00-12:00, 13:00-18:00 น. ค่ะ"),
         ("are you open now?", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),
         ("What time do you close", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),
         ("open till what time?", "en", "We're open right now. Today's hours are 09:00-12:00, 13:00-18:00."),

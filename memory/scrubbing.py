@@ -18,6 +18,7 @@ _PART = 1024 * 1024  # bytes that are read at a time
 # `secure_delete` empties these as a whole. They begin with the number of another page: 0 until 2^24 pages.
 _HEADS = {2: 12, 5: 12, 10: 8, 13: 8}  # bytes of each kind's head
 _MOST = 2**24  # pages
+_MAPPED = slice(52, 56)  # of the file's head: whether pages tell where others belong, which look like those of a tree
 _HEAD = struct.Struct(">BHHH")  # kind, first free block, cells, where the cells begin
 
 
@@ -28,6 +29,8 @@ def scrub(path: Path) -> int:
     try:
         head = os.pread(file, 100, 0)
         if len(head) < 100 or not head.startswith(_MAGIC):
+            return 0
+        if any(head[_MAPPED]):
             return 0
         size = int.from_bytes(head[16:18], "big")
         size = 65536 if size == 1 else size

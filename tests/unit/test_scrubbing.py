@@ -50,6 +50,19 @@ def test_whatever_was_put_and_taken_only_what_is_there_is_left(
         assert [db.execute(f"SELECT * FROM {table} ORDER BY id").fetchall() for table in "ab"] == before
 
 
+@pytest.mark.parametrize("mode", ["FULL", "INCREMENTAL"])
+def test_a_file_with_pages_of_another_kind_is_left_alone(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "some.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(f"PRAGMA page_size = 512; PRAGMA auto_vacuum = {mode}; CREATE TABLE a (said TEXT);")
+        db.executemany("INSERT INTO a VALUES (?)", [("x" * 3000,) for _ in range(300)])
+        db.execute("DELETE FROM a WHERE rowid % 3 = 0")
+        db.commit()
+    raw = path.read_bytes()
+    assert scrub(path) == 0
+    assert path.read_bytes() == raw
+
+
 @pytest.mark.parametrize("raw", [b"", b"no database" * 2000, b"SQLite format 3\0"])
 def test_what_is_no_database_is_left_alone(tmp_path: Path, raw: bytes) -> None:
     path = tmp_path / "some.sqlite"

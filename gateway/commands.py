@@ -26,14 +26,18 @@ _IN_LANGUAGE = re.compile(
     r" (english|thai)\b"
     r"|(?:ตอบ|พูด|คุย|พิมพ์)\S{0,8}?(?:ภาษา|เป็น)\s?(?:ภาษา)?\s?(อังกฤษ|ไทย|english|thai|eng)"
 )
+_OTHERS = r"\s?(?:ของ)?(?:ทุกคน|ทุกๆคน|คนอื่น|ใคร|ลูกค้า|ทั้งร้าน|ร้าน|เพื่อน|แฟน|เขา)"
 # Asked of what is kept of a person, not of an order or an address; whoever asks whether something was forgotten is not
 # asking for it.
 _BE_FORGOTTEN = Sought(
-    r"ลบ(?:ข้อมูล|ประวัติ)(?!การจอง|การสั่ง|ออเดอร์|ที่อยู่)|ลืม(?:ทุกอย่าง|ทุกสิ่ง|ข้อมูล|เรื่อง)?(?:ของ|ที่)?(?:เรา|ผม|หนู|ฉัน|ดิฉัน)?(?:เคย)?(?:คุย|บอก)\S{0,12}(?:เลย|ไป|ซะ|ที|ด้วย)"
-    r"|ลืม(?:ข้อมูล|ทุกอย่าง)|อย่า(?:จำ|เก็บ)(?:ข้อมูล|เรื่อง)?(?:ของ)?(?:เรา|ผม|หนู|ฉัน|ดิฉัน)"
+    rf"ลบ(?:ข้อมูล|ประวัติ)(?!การจอง|การสั่ง|ออเดอร์|ที่อยู่|{_OTHERS})"
+    r"|ลืม(?:ทุกอย่าง|ทุกสิ่ง|ข้อมูล|เรื่อง)?(?:ของ|ที่)?(?:เรา|ผม|หนู|ฉัน|ดิฉัน)?(?:เคย)?(?:คุย|บอก)\S{0,12}(?:เลย|ไป|ซะ|ที|ด้วย)"
+    rf"|ลืม(?:ข้อมูล|ทุกอย่าง)(?!{_OTHERS})"
+    r"|อย่า(?:จำ|เก็บ)(?:ข้อมูล|เรื่อง)?(?:ของ)?(?:เรา|ผม|หนู|ฉัน|ดิฉัน)"
     r"|\b(?:delete|erase|wipe|remove) (?:all )?(?:of )?(?:my|our) (?:personal )?"
     r"(?:data|information|info|chats?|history|records?)\b"
-    r"|\bforget (?:about )?(?:me|everything)\b"
+    r"|\bforget (?:about )?me\b(?!\W?nots?\b)|\bforget (?:about )?everything\b"
+    r"(?= you know about me|(?: about me)?(?:,? please)?\W*$| i(?:'ve| have)? (?:told|said|wrote|written))"
 )
 _NOT_THAT = Sought(r"\?|ไหม|หรอ|เหรอ|หรือยัง|แล้วหรือ|อย่าลบ|อย่าลืม|อย่าเพิ่ง|ไม่ต้อง|\b(?:don't|dont|do not|never|did you|why)\b")
 _LONGEST_WISH = 80  # characters: a longer message wants something else as well

@@ -57,10 +57,18 @@ async def test_commands_have_thai_names_too_and_go_when_switched_off(tmp_path: P
 async def test_who_asks_in_plain_words_to_be_forgotten_hears_how_and_is(tmp_path: Path, redis_url: str) -> None:
     ask = ["ต้องการให้เราลืมทุกอย่างที่เคยคุยกันใช่ไหมคะ ถ้าใช่ พิมพ์ /forget yes ค่ะ"]
     async with house(tmp_path, redis_url, {"shop": shop(language="th")}, llm_key=LLM_KEY) as home:
-        for said in ("ลบข้อมูลของเราด้วยค่ะ", "ลืมที่เราเคยคุยกันไปเลยนะ", "please delete my data", "forget me"):
+        for said in (
+            "ลบข้อมูลของเราด้วยค่ะ",
+            "ลืมที่เราเคยคุยกันไปเลยนะ",
+            "please delete my data",
+            "forget me",
+            "forget everything I told you",
+        ):
             assert await says(home, 55, said) == ask
         assert await says(home, 55, "/forget yes") == ["ลบข้อมูลของคุณลูกค้าเรียบร้อยแล้วค่ะ"]
-        for said in ("ลืมที่คุยกันแล้วเหรอ", "don't forget me", "ลบที่อยู่เก่าออกจากออเดอร์ด้วย"):
+        for said in ("ลืมที่คุยกันแล้วเหรอ", "don't forget me", "ลบที่อยู่เก่าออกจากออเดอร์ด้วย", "ลบข้อมูลของทุกคน"):
+            assert await says(home, 55, said) != ask
+        for said in ("two bunches of forget me nots", "forget everything about the cake, bread is fine"):
             assert await says(home, 55, said) != ask
     async with house(tmp_path / "off", redis_url, {"shop": shop(language="th", commands={"forget": False})}) as home:
         assert await says(home, 56, "ลบข้อมูลของเราด้วยค่ะ") != ask

@@ -16,11 +16,17 @@ from tests.acceptance.processes import (
     telegram_update,
     until,
 )
-from tests.api_side import SHOP_KEY, api_side
+from tests.api_side import SHOP_KEY, Api, api_side
 
 pytestmark = pytest.mark.slow
 
 ANN, BEE = "U" + "a" * 32, "U" + "b" * 32
+
+
+async def sign_in(api: Api) -> dict[str, str]:
+    """The headers of who has signed in to the shop's pages."""
+    async with api.http.post(f"{api.url}/admin/sign-in", data={"key": SHOP_KEY}, allow_redirects=False) as entered:
+        return {"Cookie": entered.headers["Set-Cookie"].partition(";")[0]}
 
 
 def spooled(s: Stage) -> list[str]:
@@ -192,8 +198,7 @@ async def test_a_redis_that_hangs_is_waited_for_once_and_not_with_every_call(
     tmp_path: Path, server: RedisServer
 ) -> None:
     async with api_side(tmp_path, server.url) as api:
-        async with api.http.post(f"{api.url}/admin/sign-in", data={"key": SHOP_KEY}, allow_redirects=False) as entered:
-            signed_in = {"Cookie": entered.headers["Set-Cookie"].partition(";")[0]}
+        signed_in = await sign_in(api)
         assert server.running is not None
         server.running.pause()
         try:
@@ -216,8 +221,7 @@ async def test_what_is_not_there_is_told_beside_the_shops_menu_to_whom_it_is_the
     tmp_path: Path, server: RedisServer
 ) -> None:
     async with api_side(tmp_path, server.url) as api:
-        async with api.http.post(f"{api.url}/admin/sign-in", data={"key": SHOP_KEY}, allow_redirects=False) as entered:
-            signed_in = {"Cookie": entered.headers["Set-Cookie"].partition(";")[0]}
+        signed_in = await sign_in(api)
         asked = {
             "/admin/shop/nothing": True,
             "/admin/shop": True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -24,11 +25,14 @@ class MemoryRules(BaseModel):
 
     @property
     def retention(self) -> Retention:
-        return Retention(max_events=self.max_events_per_user, days=self.event_retention_days)
+        return _retention(self.max_events_per_user, self.event_retention_days)
 
     @property
     def max_messages(self) -> int:
         return 2 * self.max_turns
+
+
+_retention = lru_cache(256)(Retention)  # each turn asks for it
 
 
 class MemoryConfig(BaseModel):

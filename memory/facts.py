@@ -312,7 +312,8 @@ def heard(facts: Sequence[Fact], told: Told, now: datetime, source: str | None =
     something likes it no more, and the other way round."""
     over = {key: list(items) for key, items in told.over.items()}
     for key, counterpart in (("likes", "dislikes"), ("dislikes", "likes")):
-        over.setdefault(counterpart, []).extend(told.holds.get(key, ()))
+        if items := told.holds.get(key):
+            over.setdefault(counterpart, []).extend(items)
     changed: list[Fact] = []
     for key, items in over.items():
         for item in items:

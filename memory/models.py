@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator
 
 from memory.episodes import Episode
@@ -102,8 +102,7 @@ class LongTermMemory(BaseModel):
     schema_version: int = SCHEMA_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(msgspec.Struct, frozen=True):
     """What one step adds to a memory. What has an id that is known takes that one's place (events: is dropped)."""
 
     events: Sequence[MemoryEvent] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
+from typing import cast
 
 from memory import amend, facts, history
 from memory.canonical import canonical, change_theirs
@@ -41,14 +42,16 @@ class Remember:
         key = (tenant, user)
         waiting = self._pending.get(key, [])  # they stay there until they are saved: this call may be cancelled
         batch = [*waiting, *events]
-        heard = [event for event in heard if _tells(event)]
+        heard = [event for event in heard if _tells(event)] if heard else ()
         if not batch and not heard:
             return True
 
         def learned(memory: LongTermMemory) -> Changes:
             """Of what was said before the person was forgotten, nothing."""
             at = self._longterm.forgotten_at(tenant, memory.user_id)
-            new, told = ([one for one in events if at is None or at <= one.timestamp] for events in (batch, heard))
+            if at is None:
+                return _learned(memory, batch, heard)
+            new, told = ([one for one in events if at <= one.timestamp] for events in (batch, heard))
             return _learned(memory, new, told)
 
         try:
@@ -126,13 +129,15 @@ def _learned(memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequen
     known: Sequence[Fact] = memory.facts
     changed: list[Fact] = []
     for event in (*new, *heard):
-        told = facts.heard(known, lasting(event), event.timestamp, event.event_id)
-        known, changed = facts.upserted(known, told), facts.upserted(changed, told)
+        if told := facts.heard(known, lasting(event), event.timestamp, event.event_id):
+            known, changed = facts.upserted(known, told), facts.upserted(changed, told)
     if not new:
         return Changes(facts=changed)
     return Changes(events=new, facts=changed, history_summary=history.with_events(memory, new, _language(new)))
 
 
 def _language(events: Sequence[MemoryEvent]) -> Language | None:
-    spoken = (event.payload.get("language") for event in reversed(events))
-    return next((language for language in spoken if language in ("th", "en", "mixed")), None)
+    for event in reversed(events):
+        if (language := event.payload.get("language")) in ("th", "en", "mixed"):
+            return cast("Language", language)
+    return None

@@ -174,7 +174,7 @@ def _topics_of(question: str) -> tuple[str, ...]:
     name = hash(question)
     if (known := _known_topics.get(name)) is None:
         text = normalise(question)
-        known = tuple(topic for topic, (_, _, words) in _TOPICS.items() if any(word in text for word in words))
+        known = tuple(topic for topic, (_, _, words) in _TOPICS.items() if any(map(text.__contains__, words)))
         if len(_known_topics) >= _MOST_KNOWN:
             _known_topics.clear()
         _known_topics[name] = known

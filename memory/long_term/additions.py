@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+import msgspec
 import orjson
 
 from memory import facts
@@ -26,8 +26,7 @@ _Lane = tuple[asyncio.AbstractEventLoop, str, str]
 _Waiting = tuple["Addition", "asyncio.Future[None]"]
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(msgspec.Struct, frozen=True):
     """What one save adds: a journal line, and what only a look at what is known can tell."""
 
     line: Document
@@ -75,19 +74,22 @@ def adds(line: Document) -> bool:
 
 def decided(
     memory: LongTermMemory, additions: Sequence[Addition], now: datetime, rules: Retention
-) -> tuple[list[Document], LongTermMemory]:
-    """The lines with what was decided in them, and the memory after them."""
-    lines: list[Document] = []
+) -> tuple[list[bytes], LongTermMemory]:
+    """The lines that add anything, with what was decided in them, and the memory after them."""
+    lines: list[bytes] = []
     for addition in additions:
         line = addition.line
         if addition.decide is not None:
-            line = document.with_changes(line, addition.decide(document.copy(memory)))
-        line = orjson.loads(document.dump(line))  # as a reader will see it
-        memory = document.extend(memory, [line], now, rules)
+            line = document.with_changes(line, addition.decide(document.lent(memory)))
+        raw = document.dump_once_read(line)
+        memory = document.grown(memory, raw, now, rules)
         if addition.summary is not None:
+            line = orjson.loads(raw)  # as a reader will see it
             line["history_summary"] = without_surrogates(addition.summary(memory))
             memory = told_events.copied(memory, {"history_summary": line["history_summary"]})
-        lines.append(line)
+            raw = document.dump(line)
+        if adds(line):
+            lines.append(raw)
     return lines, memory
 
 
@@ -122,9 +124,8 @@ class Lanes:
     def _write(self, lane: _Lane, batch: list[_Waiting]) -> None:
         _, tenant, user = lane
         # Nobody's own: a caller who is cancelled must not take the others' writes along.
-        write = asyncio.ensure_future(  # noqa: RUF006 - it is held below
-            self._write_all(tenant, user, [addition for addition, _ in batch])
-        )
+        work = self._write_all(tenant, user, [addition for addition, _ in batch])
+        write = work if isinstance(work, asyncio.Future) else asyncio.ensure_future(work)
         self._writes.add(write)
         write.add_done_callback(partial(self._written, lane, batch))
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+import msgspec
 
 from memory.long_term.events import told
 from memory.long_term.many import Many
@@ -25,8 +26,7 @@ class Sized(Protocol):
 E = TypeVar("E", bound=Sized)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """What the files said when they looked like `mark`. `memory` is never given away, only copies of it."""
 
     mark: Mark

@@ -81,6 +81,14 @@ def dump(value: Any, *, readable: bool = False) -> bytes:
         return json.dumps(clean, ensure_ascii=False, indent=2 if readable else None).encode()
 
 
+def dump_once_read(value: Any) -> bytes:
+    """What `dump` would give of it once it was written and read; nearly always the same bytes as before."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return dump(orjson.loads(dump(value)))
+
+
 def merge(document: Document, lines: Iterable[Document], now: datetime) -> Document:
     """The document after the journal's lines, in order. Merging the same lines twice changes nothing: events are known
     by `event_id`, facts and the like by `id`, the rest is replaced. So a crash between writing the file and dropping
@@ -216,6 +224,25 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
     told = events.told(memory)
     if told is not None:
         told = _longer(told, [raw for line in lines for raw in line.get("events", ())], now, rules)
+    update = _updated(memory, lines, now)
+    if told is not None:
+        return events.with_events(memory, told, update)
+    update["events"] = _extended(memory.events, lines, now, rules)
+    return events.copied(memory, update)
+
+
+def grown(memory: LongTermMemory, raw: bytes, now: datetime, rules: Retention) -> LongTermMemory:
+    """`extend` by one line as it will be written; its events are read as they stand there."""
+    told = events.told(memory)
+    found = events.of_line(raw) if told is not None else None
+    if told is None or found is None:
+        return extend(memory, [orjson.loads(raw)], now, rules)
+    line, new = found
+    return events.with_events(memory, events.longer(told, new, now, rules), _updated(memory, [line], now))
+
+
+def _updated(memory: LongTermMemory, lines: Sequence[Document], now: datetime) -> dict[str, Any]:
+    """What lines make of all fields but the events."""
     update: dict[str, Any] = {}
     for line in lines:
         for name, model in RECORDS.items():
@@ -233,10 +260,7 @@ def extend(memory: LongTermMemory, lines: Sequence[Document], now: datetime, rul
             update["person"] = Person.model_validate(line["person"])
     if "facts" in update:
         update["attributes"] = attributes(update["facts"])
-    if told is not None:
-        return events.with_events(memory, told, update)
-    update["events"] = _extended(memory.events, lines, now, rules)
-    return events.copied(memory, update)
+    return update
 
 
 def _longer(known: Sequence[Event], raw: Sequence[Any], now: datetime, rules: Retention) -> Sequence[Event] | None:
@@ -319,10 +343,18 @@ def _plain_event(event: MemoryEvent) -> Document | None:
 
 def copy(memory: LongTermMemory) -> LongTermMemory:
     """A copy to give away: whoever changes it changes nothing here. The events are the same, but can't be changed."""
-    rest = {name: thawed(value) for name, value in (memory.__pydantic_extra__ or {}).items()}
-    names = RECORDS if events.told(memory) is not None else ("events", *RECORDS)
-    lists = {name: list(getattr(memory, name)) for name in names}
-    return events.copied(memory, {**lists, "attributes": thawed(memory.attributes)}, rest)
+    strange, known = memory.__pydantic_extra__, memory.__dict__
+    fields = {"attributes": thawed(known["attributes"])}
+    for name in RECORDS:
+        fields[name] = list(known[name])
+    if events.told(memory) is None:
+        fields["events"] = list(memory.events)
+    return events.copied(memory, fields, thawed(strange) if strange else None)
+
+
+def lent(memory: LongTermMemory) -> LongTermMemory:
+    """For whoever looks at it for a moment and changes nothing: what they ask to be made of it is not held."""
+    return events.copied(memory, {})
 
 
 def salvage(raw: bytes, tenant: str, user: str) -> Document:

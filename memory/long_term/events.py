@@ -4,8 +4,8 @@ takes ten times as long. A turn needs a handful of them as they are."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import MAXYEAR, datetime
-from operator import attrgetter
+from datetime import MAXYEAR, datetime, timedelta
+from operator import attrgetter, le
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -23,11 +23,12 @@ M = TypeVar("M", bound=BaseModel)
 MANY = 64  # from so many on, what a turn asks of all of them is told without going through them; see Many
 _FIRST = 50  # go first when more come than are kept; where they are not the oldest, each time others would have to
 
+_FRAME = ("at", "user_id")  # what says of a line whose it is
 _OBJECT = ord("{")
 _events = msgspec.json.Decoder(list[Event])
 _document = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _set = object.__setattr__
-_when = attrgetter("timestamp")
+_when, _name = attrgetter("timestamp"), attrgetter("event_id")
 
 
 def apart(raw: bytes, *, spelled: bool = False) -> tuple[dict[str, Any], list[Event]] | None:
@@ -49,6 +50,18 @@ def apart(raw: bytes, *, spelled: bool = False) -> tuple[dict[str, Any], list[Ev
         return None
 
 
+def of_line(raw: bytes) -> tuple[dict[str, Any], list[Event]] | None:
+    """`apart` of a line that we are about to write. Copied: events hold on to what they were read from, and orjson's
+    bytes to all that was set aside for them, eight kilobytes for one event."""
+    parts = _document.decode(raw)
+    found: list[Event] | None = []
+    if "events" in parts:
+        found = read(bytes(memoryview(parts.pop("events"))))
+    if found is None:
+        return None
+    return {name: orjson.loads(memoryview(value)) for name, value in parts.items() if name not in _FRAME}, found
+
+
 def read(raw: bytes | msgspec.Raw) -> list[Event] | None:
     """Of a JSON list; None where not all are plainly events."""
     try:
@@ -62,6 +75,28 @@ def read(raw: bytes | msgspec.Raw) -> list[Event] | None:
     named = [one.event_id for one in found if one.event_id]
     plainly = begin == {_OBJECT} and min(years) > 1 and max(years) < MAXYEAR
     return found if plainly and len(set(named)) == len(named) else None
+
+
+class InOrder(list[Event]):
+    """Events of which none is older than the one before it, as nearly everybody's are. Never changed."""
+
+    __slots__ = ()
+
+    def grown(self, new: Sequence[Event], now: datetime, rules: Retention) -> Sequence[Event] | None:
+        """With one that is the newest and not known yet, where nothing has to go for it; else None."""
+        if len(new) != 1 or not self or len(self) + 1 >= MANY or len(self) >= (rules.max_events or MANY):
+            return None
+        one = new[0]
+        if one.timestamp < self[-1].timestamp or (one.event_id is not None and one.event_id in map(_name, self)):
+            return None
+        if rules.days and self[0].timestamp < now - timedelta(days=rules.days):
+            return None
+        return InOrder([*self, one])
+
+
+def in_order(events: Sequence[Event]) -> bool:
+    times = list(map(_when, events))
+    return all(map(le, times, times[1:]))
 
 
 class Unread(LongTermMemory):
@@ -143,6 +178,8 @@ def knows(memory: LongTermMemory) -> Callable[[str | None], bool]:
     events = told(memory)
     if type(events) is Many:
         return events.knows
+    if type(events) is InOrder:  # few, and asked for one or two
+        return lambda event_id: event_id is not None and event_id in map(_name, events)
     ids = {one.event_id for one in (memory.events if events is None else events) if one.event_id is not None}
     return ids.__contains__
 
@@ -182,6 +219,8 @@ def longer(known: Sequence[Event], new: Sequence[Event], now: datetime, rules: R
         if (out := known.grown(added, now, rules)) is not None:
             return out
         known, new = list(known), added
+    if type(known) is InOrder and (grown := known.grown(new, now, rules)) is not None:
+        return grown
     held = {one.event_id for one in known}
     out_of_order = list(known)
     for one in new:
@@ -189,8 +228,9 @@ def longer(known: Sequence[Event], new: Sequence[Event], now: datetime, rules: R
             held.add(one.event_id)
             out_of_order.append(one)
     kept = keep(out_of_order, _when, now, rules)
-    settled = len(kept) >= MANY and newer_behind([one.timestamp.timestamp() for one in kept], _FIRST)
-    return Many(kept) if settled else kept
+    if len(kept) < MANY:
+        return InOrder(kept) if in_order(kept) else kept
+    return Many(kept) if newer_behind([one.timestamp.timestamp() for one in kept], _FIRST) else kept
 
 
 def _plain(memory: LongTermMemory) -> LongTermMemory:

@@ -287,7 +287,7 @@ class Files:
 
     def _decided(self, known: Entry, tenant: str, additions: Sequence[Addition]) -> Decision:
         lines, memory = decided(known.memory, additions, self._clock(), self._retention(tenant))
-        return Decision(known.mark, _dumped(lines), memory)
+        return Decision(known.mark, lines, memory)
 
     # -- under the user's lock ---------------------------------------------------------------------------------------
 

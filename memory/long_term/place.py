@@ -7,11 +7,11 @@ import os
 import re
 import zlib
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import msgspec
 import zstandard
 
 from config.vault import PLAIN, Damaged, Safe
@@ -28,8 +28,7 @@ _ALL = (*(f".json{ending}" for ending in ENDINGS.values()), ".journal")
 FileMark = tuple[int, int, int]  # inode, time of change in ns, size
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True, gc=False):
     """What a look at the folder tells without opening a file: equal marks, equal contents."""
 
     file: str | None
@@ -91,8 +90,11 @@ class Place:
 
     def empty(self) -> bool:
         """`mark().nothing`, for less where that is so; a disk that can't tell counts as one that has nothing."""
-        there = os.F_OK
-        return not (os.access(self.journal, there) or any(os.access(self._file + one, there) for one in _ENDINGS))
+        access, there, file = os.access, os.F_OK, self._file
+        for ending in _ENDINGS:  # the plain one first
+            if access(file + ending, there):
+                return False
+        return not access(self.journal, there)
 
     def mark(self) -> Mark:
         newest: tuple[int, str, FileMark] | None = None

@@ -282,7 +282,7 @@ class PostgresLongTerm:
             return document.copy(await self._memory(person, head, tenant, user)) if head else None
 
     async def _append(self, tenant: str, user: str, additions: Sequence[Addition]) -> None:
-        lines = [addition.line for addition in additions]
+        raw = [document.dump(addition.line) for addition in additions if adds(addition.line)]
         after: LongTermMemory | None = None
         async with self.database.tenant(tenant) as db:
             person = PersonRows(db, tenant, user)
@@ -291,10 +291,10 @@ class PostgresLongTerm:
                 known = await self._memory(person, head, tenant, user)
                 mark = _marks.set((tenant, user, await person.forgotten_at()))
                 try:
-                    lines, after = decided(known, additions, self._clock(), self._retention(tenant))
+                    raw, after = decided(known, additions, self._clock(), self._retention(tenant))
                 finally:
                     _marks.reset(mark)
-            lines = [orjson.loads(document.dump(line)) for line in lines if adds(line)]
+            lines = [orjson.loads(line) for line in raw]
             if not lines:
                 if head.fresh:
                     await person.remove()

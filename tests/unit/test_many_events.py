@@ -20,10 +20,10 @@ import pytest
 from msgspec import structs
 
 from config.vault import Vault, key_id, key_of
-from memory import MemoryConfig, MemoryManager, context, history, keys, search
+from memory import MemoryConfig, MemoryManager, context, history, keys, retention, search
 from memory.canonical import resolved_with_shared
 from memory.long_term import events
-from memory.long_term.document import copy, dump, empty, extend, parse, plain, view
+from memory.long_term.document import copy, dump, dump_once_read, empty, extend, grown, parse, plain, view
 from memory.long_term.event import Event
 from memory.long_term.json_files import JsonFiles
 from memory.long_term.many import Many
@@ -646,3 +646,50 @@ def test_a_summary_that_is_counted_on_is_the_one_that_counts_all_of_them(seed: i
                 known = longer(known, [one.model_copy(update={"event_type": other}) for one in new])
             case _:
                 known = longer(known, new)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_events_grow_as_if_all_of_them_were_looked_at(seed: int) -> None:
+    """Whatever comes in whatever order, once or again, with or without an id."""
+    luck = random.Random(seed)
+    rules = Retention(max_events=luck.choice([0, 5, 12, 1000]), days=luck.choice([0, 2, 365]))
+    known: list[Event] = []
+    kept: Any = known
+    for number in range(40):
+        minutes = number * 60 if luck.random() < 0.8 else luck.randrange(2400)
+        new = unread([event(number - luck.choice([0, 0, 0, 1, 7]), at=NOW - timedelta(minutes=4000 - minutes))])
+        if luck.random() < 0.1:
+            new = [structs.replace(one, event_id=None) for one in new]
+        now = NOW + timedelta(minutes=luck.choice([0, 0, 0, 30]))
+        assert events.knows(memory_of(kept))(new[0].event_id) is any(
+            one.event_id == new[0].event_id is not None for one in known
+        )
+        there = {one.event_id for one in known} - {None}
+        known = retention.keep(
+            [*known, *(one for one in new if one.event_id not in there)], lambda one: one.timestamp, now, rules
+        )
+        kept = events.longer(kept, new, now, rules)
+        assert list(kept) == known
+
+
+def memory_of(told: Any) -> LongTermMemory:
+    return events.with_events(LongTermMemory(tenant_id=TENANT, user_id=USER), told)
+
+
+@pytest.mark.parametrize(
+    "value", ["พูด", "lone \ud800", float("inf"), 2**70, 1e16, {"a": [None, -0.0, {"b": "x"}]}, NOW]
+)
+def test_a_line_is_written_as_it_is_read_and_taken_in_as_it_is_written(value: Any) -> None:
+    line: dict[str, Any] = {
+        "at": "2026-01-01T00:00:00Z",
+        "user_id": USER,
+        "history_summary": "so far",
+        "events": [plain(said(1))],
+    }
+    line["events"][0]["payload"] = {"original_message": "coffee", "found": value}
+    raw = dump_once_read(line)
+    assert raw == dump(orjson.loads(dump(line)))
+    for memory in (memory_of([]), memory_of(unread([said(0)])), LongTermMemory(tenant_id=TENANT, user_id=USER)):
+        after, expected = grown(memory, raw, NOW, Retention()), extend(memory, [orjson.loads(raw)], NOW, Retention())
+        assert after == expected
+        assert events.told(after) == events.told(expected)

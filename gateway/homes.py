@@ -51,7 +51,7 @@ class Homes:
             user, *known = await resolved_with_shared(self._manager.longterm, own.tenant, own.user)
         except LongTermUnavailable:  # it stays where it is
             return Settled(_of(claim, here))
-        home = own._replace(user=user)
+        home = own if user == own.user else own._replace(user=user)
         if keys.session(home) == claim.conversation:
             return Settled(_of(claim, user), (known[0], known[1]))
         if claim.outbox or claim.carried:  # what was begun here ends here

@@ -34,6 +34,7 @@ MOST_PROCEDURES = 3
 MOST_MEMORIES = 5  # of what was said and done before, beside the facts
 _LOOKED_AT = 60  # hits of one search
 _MEMORY_KINDS = ("event", "episode")
+_OWN = (Scope.SESSION, Scope.USER)
 # The score from which such a memory is worth its place: a higher one keeps back many that are needed (at 0.25 one in
 # six of those that would be among the five), a lower one lets in what has next to nothing to do with the message.
 _FITS = 0.1
@@ -101,7 +102,8 @@ class Minding:
             elif len(memories) < MOST_MEMORIES and hit.score >= _FITS and kind in _MEMORY_KINDS:
                 memories.append(hit.text)
         known = _chosen(seen, fitting_facts, moment)
-        own = [one for one in known if one.scope in (Scope.SESSION, Scope.USER)]
+        own = [one for one in known if one.scope in _OWN]
+        used = [one for one in known if one.id in fitting_facts] if fitting_facts else []
         memory = seen.memory
         fitting = procedures.matching(
             seen.procedures,
@@ -111,16 +113,17 @@ class Minding:
             platform=moment.last.platform,
             intent=moment.session.last_intent or EventType.GENERIC_EVENT.value,
         )
-        last = sorted(memory.episodes, key=lambda one: one.ended_at)[-_EPISODES:] if memory else []
+        episodes = memory.episodes if memory else []
+        last = sorted(episodes, key=lambda one: one.ended_at)[-_EPISODES:] if episodes else episodes
         return Minded(
             memory=memory,
             attributes={one.key: one.value for one in own},
-            relevant=[one.key for one in sorted(own, key=_place(fitting_facts)) if one.id in fitting_facts],
+            relevant=[one.key for one in sorted(used, key=_place(fitting_facts)) if one.scope in _OWN] if used else [],
             memories=memories,
-            notes=[line(one) for one in known if one.scope not in (Scope.SESSION, Scope.USER)],
+            notes=[line(one) for one in known if one.scope not in _OWN] if len(own) < len(known) else [],
             procedures=fitting[:MOST_PROCEDURES],
             user_context=in_words(memory, own, last) if memory else "",
-            used=[one for one in known if one.id in fitting_facts],
+            used=used,
             tools=MemoryTools(self._manager, ref, source, mask=moment.tenant.privacy.mask),
         )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any
+
+import msgspec
 
 from memory import decay, facts, person, procedures, search
 from memory.canonical import canonical, change_theirs, resolved, resolved_with_shared
@@ -29,18 +29,20 @@ _SHELVED = frozenset(("knowledge", "faq"))  # what the shop wrote down: the same
 _USED_AGAIN = timedelta(days=1)  # a use is written down once a day: a look must not cost a write each time
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(msgspec.Struct):
     """What may be told to somebody: their own, their session's, their agent's, the tenant's. Nobody else's."""
 
     facts: list[Fact]  # all scopes, history and all
     memory: LongTermMemory | None
     procedures: list[Procedure]
+    _visible: list[Fact] | None = None
 
-    @cached_property
+    @property
     def visible(self) -> list[Fact]:
         """See `facts.visible`."""
-        return facts.visible(self.facts)
+        if self._visible is None:
+            self._visible = facts.visible(self.facts)
+        return self._visible
 
     @property
     def sources(self) -> list[Fact | Procedure | Episode]:

@@ -332,12 +332,14 @@ class MemoryManager(Knowing, Linking):
     async def forgotten(self, ref: ConversationRef, since: datetime) -> bool:
         """Whether the conversation's person was forgotten after `since`, within a day: of what was said before that
         nothing may be kept. Where that can't be read it was not."""
-        return (await self.which_forgotten([(ref, since)]))[0]
+        if self.longterm.never_forgotten(ref.tenant, ref.user):  # nearly always
+            return False
+        return await in_thread(self._forgotten, ref, since)
 
     async def which_forgotten(self, asked: Sequence[tuple[ConversationRef, datetime]]) -> list[bool]:
         """`forgotten` of several at once."""
         if all(self.longterm.never_forgotten(ref.tenant, ref.user) for ref, _ in asked):
-            return [False] * len(asked)  # nearly always: without a thread
+            return [False] * len(asked)  # without a thread
         return await in_thread(lambda: [self._forgotten(ref, since) for ref, since in asked])
 
     def _forgotten(self, ref: ConversationRef, since: datetime) -> bool:

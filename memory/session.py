@@ -64,15 +64,15 @@ def append(
     session wrote it down) moves into the history. Times in the history never run backwards or stand still; what has
     none gets `now`.
     """
-    known = _ids(session.history) | set(session.recent_ids)
+    recent, told = session.recent_ids, [line.get("message_id") for line in session.history]
     last = time_of(session.history[-1]) if session.history else None
     added: list[Message] = []
     for message in messages:
         message_id = message.get("message_id")
-        if message_id is not None and message_id in known:
-            continue
         if message_id is not None:
-            known.add(message_id)
+            if message_id in recent or message_id in told:
+                continue
+            told.append(message_id)
         moment = min(time_of(message) or now, now)
         if last is not None and moment <= last:
             moment = last + timedelta(milliseconds=1)
@@ -82,18 +82,24 @@ def append(
         added.append(clean)
     if not added:
         return session
-    new_ids = _ids(added)
     history = [*session.history, *added]
     gone, history = history[:-max_messages], history[-max_messages:]
     left = [message["message_id"] for message in gone if "message_id" in message]
     return session.changed(
         {
             "history": history,
-            "carried": [message for message in session.carried if message.get("message_id") not in new_ids],
-            "recent_ids": _remembered([*session.recent_ids, *left]),
+            "carried": _without(session.carried, added),
+            "recent_ids": _remembered([*recent, *left]),
             "expires_at": _later(session, _end(now, ttl)),
         }
     )
+
+
+def _without(carried: list[Message], added: Sequence[Message]) -> list[Message]:
+    if not carried:
+        return carried
+    new = _ids(added)
+    return [message for message in carried if message.get("message_id") not in new]
 
 
 def _clean(message: Message) -> Message:

@@ -86,7 +86,7 @@ class TranscriptFiles:
         """As they are before they are sealed, and the month that they go to. Made by who has the messages at hand."""
         now, frame = self._clock(), {"agent": keys.agent_name(ref.agent), "conversation": ref.conversation}
         said = [dump({**frame, **one, "timestamp": one.get("timestamp") or iso(now)}) for one in messages]
-        return said, now.astimezone(UTC).isoformat()[:7]
+        return said, iso(now)[:7]
 
     def _silent(self, ref: ConversationRef) -> bool:
         """Whether one look tells that nothing of the person is kept, which is so of everybody whom nobody has met."""

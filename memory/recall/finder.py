@@ -178,13 +178,18 @@ class Finder:
         owned = self._held.setdefault(key, _Owned()) if key not in self._held else self._held[key]
         self._held.move_to_end(key)
         few = owned.made(entries) if isinstance(entries, Made) else entries
-        if owned.ranking.update(few, many, shown):
+        changed = owned.ranking.update(few, many, shown)
+        if changed:
             owned.complete = False
         owned.worth = worth
         if worth and owned.ranking.added >= max(_KEPT_AFTER, len(owned.ranking) // _KEPT_PART):
             self._keep(tenant, user, owned)  # which packs it, so that it takes less
-        self._size += owned.ranking.size - owned.size
-        owned.size = owned.ranking.size
+            changed = True
+        if not changed:
+            return owned, few
+        size = owned.ranking.size
+        self._size += size - owned.size
+        owned.size = size
         while len(self._held) > 1 and (len(self._held) > _HELD or self._size > _HELD_BYTES):
             oldest = next(iter(self._held))
             gone = self._let_go(oldest)

@@ -37,7 +37,7 @@ class Fit(NamedTuple):
 
     scores: dict[int, float]
     share: Callable[[int], float]
-    worded: set[int]
+    worded: Set[int]
 
 
 class Packed(NamedTuple):
@@ -112,18 +112,20 @@ class Lexical:
         if number - self._begin >= (_most_behind(self._begin) if self._begin else _PACKED):
             self._pack()
         bit, last = 1 << number - self._begin, self._last
-        held = Counter(said)
-        known = last.keys() & held.keys()
-        for term in known:
-            last[term] |= bit
-        last |= dict.fromkeys(map(intern, held.keys() - known), bit)  # others have nearly all of them too
+        held = dict.fromkeys(said)
+        for term in held:
+            if (has := last.get(term)) is not None:
+                last[term] = has | bit
+            else:
+                last[intern(term)] = bit  # others have nearly all of them too
         self._there |= bit
         for word in text.words:
             if not (word[0] == "#" or word.isdigit()):
                 self._latin.setdefault(word[0], set()).add(word)
         if len(held) < len(said):
-            for term in [term for term, count in held.items() if count > 1]:
-                self._again.setdefault(term, {})[number] = held[term]
+            for term, count in Counter(said).items():
+                if count > 1:
+                    self._again.setdefault(term, {})[number] = count
         self._lengths.append(len(said))
         self._plain.add(text.plain)
         self._total += len(said)
@@ -253,8 +255,9 @@ class Lexical:
             told[number] = 0.0
             about.pop(number, None)
         found = list(compress(range(len(told)), told))
-        worded = set(found)
+        worded: Set[int] = frozenset()
         if about:
+            worded = set(found)
             found = sorted(worded | about.keys())
             for number, weight in about.items():
                 told[number] += weight
@@ -275,7 +278,7 @@ class Lexical:
                     part = min(part, most)
             return part
 
-        return Fit(scores, share, worded)
+        return Fit(scores, share, worded if about else scores.keys())
 
     def _weighed(self, question: Terms) -> _Weighed:
         """A short Thai word is looked for in the texts themselves."""
@@ -284,8 +287,8 @@ class Lexical:
         count, total, whole = self._count, len(self._lengths) - len(self._gone), 0.0
         topics = [word for word in words if word[0] == "#"]
         single = {*topics}
-        self._asked = dict.fromkeys(sought, -1)
         if self._packed.keys:
+            self._asked = dict.fromkeys(sought, -1)
             places = self._packed.places(sought)
             self._asked |= places
             single |= places.keys()
@@ -491,11 +494,13 @@ def slips(word: str, among: Collection[str]) -> list[str]:
     another digit is another one."""
     if not among or len(word) < 4 or word.isdigit() or thai(word):
         return []
-    mine, found, letters = set(_pieces(word)), [], word.isalpha()
+    if not word.isalpha():  # a code
+        return [other for other in among if other.startswith(word)]
+    mine, found = set(_pieces(word)), []
     for other in among:
         if other.startswith(word):
             found.append(other)
-        elif letters and len(other) >= 4 and abs(len(other) - len(word)) <= 2 and other.isalpha():
+        elif len(other) >= 4 and abs(len(other) - len(word)) <= 2 and other.isalpha():
             shared = len(mine.intersection(_pieces(other)))
             # The second set is made where the first look leaves a chance.
             if shared >= _LIKE * len(mine) and shared >= _LIKE * len(mine.union(_pieces(other))):

@@ -407,9 +407,11 @@ class Ranking:
     ) -> dict[int, float]:
         fused: dict[int, float] = {}
         _rank(words, 1.0, fused, most)
+        best: Iterable[int] = fused  # in order, as they got there
         if meant:
             _rank(meant, trust, fused, most)
-        _rank(self._strength(best_of(fused, most), now.timestamp() if now else -math.inf), STRENGTH, fused, most)
+            best = best_of(fused, most)
+        _rank(self._strength(best, now.timestamp() if now else -math.inf), STRENGTH, fused, most)
         return fused
 
     def _strength(self, numbers: Iterable[int], now: float) -> dict[int, float]:

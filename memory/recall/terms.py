@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import itemgetter
 from pathlib import Path
 from zlib import crc32
 
+import msgspec
 import yaml
 from ahocorasick_rs import AhoCorasick, MatchKind
 
@@ -45,8 +45,7 @@ _IDLE_IN_THAI = re.compile(
 _DOUBLED = re.compile(r"([b-df-hjkmnp-rtv-z])\1\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True, gc=False):
     """`words` are stems and topics, with repetitions; `runs` the Thai runs; `plain` the text in one spelling."""
 
     words: tuple[str, ...]

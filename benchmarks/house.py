@@ -15,7 +15,7 @@ import yaml
 from redis.asyncio import Redis
 
 from benchmarks import shop_talk
-from benchmarks.load import KNOWN, Door, answered_at
+from benchmarks.load import CROWD, KNOWN, Door, answered_at
 from benchmarks.processes import Process, cpu_seconds, free_port, stop_all, wait_for_port
 from benchmarks.standin import StandIn
 from gateway.redis_server import EmbeddedRedis
@@ -171,7 +171,7 @@ async def seed(house: House, tenants: int = shop_talk.TENANTS) -> None:
     ]
     ids: dict[str, Callable[[int], object]] = {"line": shop_talk.line_user, "telegram": shop_talk.telegram_user}
     for platform, key in ids.items():
-        for user in range(KNOWN):
+        for user in range(CROWD):
             ref = ref_of(platform, user, tenants)
             await sessions.delete(ref)
             await sessions.save(ref, full_session(ref, user % READ_EVERY), TTL)

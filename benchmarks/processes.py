@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG = 1
 _PATIENCE = 10.0  # seconds in which a process that is asked to end may do so
 _LIBC = ctypes.CDLL(None)
 
-_TICK = os.sysconf("SC_CLK_TCK")
+_CPU_OF_PROCESS = 2  # what Linux makes a clock of, with a process id: see clock_getcpuclockid(3)
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -103,9 +103,9 @@ def _ends_with_us() -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process with all its threads, without its children."""
-    fields = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
+    """User and system time of a process with all its threads, also those that ended, without its children. To the
+    nanosecond, where /proc counts in hundredths of a second: a tenth of a millisecond a message."""
+    return time.clock_gettime(~pid << 3 | _CPU_OF_PROCESS)
 
 
 def resident_mb(pid: int) -> float:

@@ -10,9 +10,11 @@ killed.
 With SYNCS `1` the keeper syncs the append-only file each second. A server that is told to do that itself (`everysec`)
 does not write what it acknowledges as long as a sync lasts, up to two seconds: killed meanwhile, it loses that.
 
-When that file has grown enough the keeper asks the server, at its socket AT, to write it anew, and gives the child that
-does it, for some tenths of a second of a core, the lowest priority at once (Linux). A server that decides by itself has
-made its child before anybody knows; it does so much later, for the case that nobody asks.
+When that file has grown enough and little is written, or once it has grown far more, the keeper asks the server, at
+its socket AT, to write it anew, and gives the child that does it, for some tenths of a second of a core, the lowest
+priority at once (Linux). A rewrite holds up the server for some hundredths of a second, which nobody notices in a quiet
+moment. A server that decides by itself has made its child before anybody knows; it does so much later, for the case
+that nobody asks.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ import time
 EVERY = 1.0  # seconds between looks
 APPEND_ONLY = "appendonlydir"  # in the server's folder, which is ours
 REWRITTEN_FROM = 64 << 20  # bytes of all its files, when they are twice what the last rewrite left
+REWRITTEN_AT_LATEST = 256 << 20  # the same, however much is written; a start loads it in a third of a second or more
+QUIET = 128 << 10  # bytes a second: what some ten messages leave
 
 PATIENCE = 8.0  # seconds that the server has to write and sync what it holds
 _PAUSE_MAX = 600.0  # seconds between two rewrites asked for of which the first left the files as they were
@@ -88,16 +92,18 @@ def _end_children(parent: int) -> list[int]:
 
 def _look_for_ever(server: int, at: str, syncs: bool) -> None:
     synced: dict[str, tuple[int, int]] = {}
-    pause, next_ask = EVERY, 0.0
+    pause, next_ask, before = EVERY, 0.0, 0
     while True:
         time.sleep(EVERY)
         at_work = give_way(server)  # also of a rewrite that others asked for
         try:
             if syncs:
                 sync(APPEND_ONLY, synced)
-            if not has_grown(APPEND_ONLY):
+            total, base = sizes(APPEND_ONLY)
+            quiet, before = total - before < QUIET * EVERY, total
+            if not has_grown(total, base, quiet=True):
                 pause, next_ask = EVERY, 0.0
-            elif not at_work and time.monotonic() >= next_ask:
+            elif has_grown(total, base, quiet) and not at_work and time.monotonic() >= next_ask:
                 pause = min(2 * pause, _PAUSE_MAX)
                 next_ask = time.monotonic() + pause
                 ask_for_rewrite(at)
@@ -124,8 +130,8 @@ def sync(folder: str, synced: dict[str, tuple[int, int]]) -> None:
             os.close(file)
 
 
-def has_grown(folder: str) -> bool:
-    """Whether the files in `folder` are to be written anew. Raises OSError."""
+def sizes(folder: str) -> tuple[int, int]:
+    """Bytes of all files in `folder`, and what of them the last rewrite left. Raises OSError."""
     total = base = 0
     for entry in os.scandir(folder):
         try:
@@ -134,7 +140,12 @@ def has_grown(folder: str) -> bool:
             continue
         total += size
         base += size if ".base." in entry.name else 0
-    return total >= max(REWRITTEN_FROM, 2 * base)
+    return total, base
+
+
+def has_grown(total: int, base: int, quiet: bool) -> bool:
+    """Whether files of so many bytes are to be written anew. `quiet`: little is written at the moment."""
+    return total >= max(REWRITTEN_FROM if quiet else REWRITTEN_AT_LATEST, 2 * base)
 
 
 def ask_for_rewrite(at: str) -> None:

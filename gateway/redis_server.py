@@ -204,7 +204,7 @@ class EmbeddedRedis:
             "appendonly": "yes",
             "appendfsync": "no" if self._syncs == "1" else "always",
             "aof-load-truncated": "yes",
-            "auto-aof-rewrite-min-size": "128mb",  # the keeper asks for it long before
+            "auto-aof-rewrite-min-size": "512mb",  # the keeper asks for it long before
             "auto-aof-rewrite-percentage": "200",
             "rdbcompression": "no",  # half as much again of a rewrite's CPU, for an eighth of the bytes
             "save": "",

@@ -159,21 +159,40 @@ async def test_the_words_of_who_was_forgotten_are_written_out_of_the_file_after_
     await manager.close()
 
 
-def test_when_files_are_to_be_written_anew(tmp_path: Path) -> None:
-    def grown(base: int, more: int) -> bool:
-        for name, size in {
-            "a.aof.1.base.rdb": base,
-            "a.aof.1.incr.aof": more // 2,
-            "a.aof.2.incr.aof": more // 2,
-        }.items():
-            with (tmp_path / name).open("wb") as file:
-                file.truncate(size)
-        return redis_keeper.has_grown(str(tmp_path))
+def test_the_size_of_what_the_last_rewrite_left_is_told_apart(tmp_path: Path) -> None:
+    for name, size in {"a.aof.1.base.rdb": 100, "a.aof.1.incr.aof": 20, "a.aof.2.incr.aof": 3, "a.manifest": 7}.items():
+        (tmp_path / name).write_bytes(bytes(size))
+    assert redis_keeper.sizes(str(tmp_path)) == (130, 100)
 
-    assert not grown(100, 63 * MEGABYTE)
-    assert grown(100, 64 * MEGABYTE)
-    assert not grown(100 * MEGABYTE, 99 * MEGABYTE)
-    assert grown(100 * MEGABYTE, 100 * MEGABYTE)
+
+def test_when_files_are_to_be_written_anew() -> None:
+    def grown(base: int, more: int, quiet: bool) -> bool:
+        return redis_keeper.has_grown((base + more) * MEGABYTE, base * MEGABYTE, quiet)
+
+    assert not grown(1, 62, quiet=True)
+    assert grown(1, 63, quiet=True)
+    assert not grown(100, 99, quiet=True)
+    assert grown(100, 100, quiet=True)
+    assert not grown(1, 254, quiet=False)
+    assert grown(1, 255, quiet=False)
+    assert not grown(200, 199, quiet=False)
+    assert grown(200, 200, quiet=False)
+
+
+def test_what_grows_all_the_time_is_written_anew_only_when_there_is_much_of_it(embedded: EmbeddedRedis) -> None:
+    url = embedded.start()
+
+    def write(client: redis.Redis) -> int:
+        """What was written until a rewrite is over, in bytes."""
+        number = 0
+        while not client.info("persistence")["aof_rewrites"]:
+            assert number < 2 * redis_keeper.REWRITTEN_AT_LATEST // MEGABYTE
+            client.set(f"large{number % KEYS}", bytes(MEGABYTE))
+            number += 1
+            time.sleep(0.01)
+        return number * MEGABYTE
+
+    assert ask(url, write) >= redis_keeper.REWRITTEN_AT_LATEST
 
 
 @pytest.fixture

@@ -36,11 +36,11 @@ _NAMES_EN = (
     r"|nov(?:ember)?|dec(?:ember)?"
 )
 _DAY_MONTH = Sought(
-    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th)?(?: of)?\s*({MONTHS_TH}|(?:{_NAMES_EN})\b)"
+    rf"(\d(?<!\d\d)\d?)(?:st|nd|rd|th)?(?: of)?\s*({MONTHS_TH}|(?:{_NAMES_EN})\b)"
     r"(?:,?\s*(?:พ\.ศ\.\s*)?(\d{4}|\d{2})(?![\d:.]))?"
 )
 _MONTH_DAY = Sought(rf"\b({_NAMES_EN}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?")
-_NUMBERS = Sought(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?:/(\d{4}|\d{2}))?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))")
+_NUMBERS = Sought(r"(\d(?<![\d/]\d)\d?)/(\d{1,2})(?:/(\d{4}|\d{2}))?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))")
 _OF_MONTH = Sought(r"วันที่\s*(\d{1,2})(?![\d/])(?!\s*(?:" + MONTHS_TH + r"))|\bon the (\d{1,2})(?:st|nd|rd|th)\b(?! of)")
 _NEAR = {
     "เมื่อวาน": -1, "yesterday": -1, "วันนี้": 0, "today": 0, "tonight": 0, "คืนนี้": 0, "พรุ่งนี้": 1, "tomorrow": 1,
@@ -66,10 +66,11 @@ AWAY = (
     r"|สิ้นเดือน(หน้า)?|\bend of (?:the|this|(next)) month\b"
 )
 _AWAY = Sought(AWAY)
-_ISO = Sought(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\d-])")
+_ISO = Sought(r"(\d(?<![\d-]\d)\d{3})-(\d{2})-(\d{2})(?![\d-])")
 _HOUR_TH = {"หนึ่ง": 1, "สอง": 2, "สาม": 3, "สี่": 4, "ห้า": 5, "หก": 6, "เจ็ด": 7, "แปด": 8, "เก้า": 9, "สิบ": 10, "สิบเอ็ด": 11}
 _NAMED = {"เที่ยงคืน": 0, "midnight": 0, "ทุ่ม": 19}
-_ANY_HOUR = r"(\d{1,2}|" + "|".join(sorted(_HOUR_TH, key=len, reverse=True)) + ")"
+_HOUR_SAID = "|".join(sorted(_HOUR_TH, key=len, reverse=True))
+_ANY_HOUR = rf"(\d{{1,2}}|{_HOUR_SAID})"
 _CLOCK = Sought(r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?!\d)(?!\s*(?:บาท|บ\.|฿))\s*(am\b|pm\b)?")
 _AM_PM = Sought(r"(?<![\d:.])(1[0-2]|[1-9])\s?(am|pm)\b")
 _HOUR_EN = "1[0-2]|[1-9]|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
@@ -80,9 +81,12 @@ SPOKEN = (
 )
 _SPOKEN = Sought(SPOKEN)
 _MINUTES = r"(ครึ่ง|\d\d(?=\s*(?:นาที|น\.|ครับ|ค่ะ|คะ|คับ|นะ|$)))?"
+# Hours in digits and in words stand apart, so that it is known with which letters each begins.
 _THAI_TIME = Sought(
-    rf"บ่าย\s*{_ANY_HOUR}?(?:\s*โมง)?\s*{_MINUTES}|ตี\s*{_ANY_HOUR}\s*{_MINUTES}|{_ANY_HOUR}\s*ทุ่ม\s*{_MINUTES}"
-    rf"|{_ANY_HOUR}\s*โมง\s*(เช้า|เย็น)?\s*{_MINUTES}|(เที่ยงคืน|เที่ยง|(?<![ก-๎])ทุ่ม|\bnoon\b|\bmidnight\b)\s*{_MINUTES}"
+    rf"บ่าย\s*{_ANY_HOUR}?(?:\s*โมง)?\s*{_MINUTES}|ตี\s*{_ANY_HOUR}\s*{_MINUTES}"
+    rf"|(\d\d?)\s*ทุ่ม\s*{_MINUTES}|({_HOUR_SAID})\s*ทุ่ม\s*{_MINUTES}"
+    rf"|(\d\d?)\s*โมง\s*(เช้า|เย็น)?\s*{_MINUTES}|({_HOUR_SAID})\s*โมง\s*(เช้า|เย็น)?\s*{_MINUTES}"
+    rf"|(เที่ยงคืน|เที่ยง|ทุ่ม(?<![ก-๎]ทุ่ม)|noon(?<!\wnoon)\b|midnight(?<!\wmidnight)\b)\s*{_MINUTES}"
 )
 
 _NAMING = (_DAY_MONTH, _MONTH_DAY, _NUMBERS, _ISO, _OF_MONTH, _NEAR_BY, _WEEKDAY, _AWAY)
@@ -195,8 +199,10 @@ def _spoken(m: re.Match[str]) -> tuple[int, int]:
 
 
 def _thai(m: re.Match[str]) -> tuple[int, int]:
-    afternoon, half1, night, half2, evening, half3, hour, part, half4, noon, half5 = m.groups()
-    after = half1 or half2 or half3 or half4 or half5
+    afternoon, half1, night, half2, *at, noon, half7 = m.groups()
+    evening1, half3, evening2, half4, hour1, part1, half5, hour2, part2, half6 = at
+    evening, hour, part = evening1 or evening2, hour1 or hour2, part1 or part2
+    after = half1 or half2 or half3 or half4 or half5 or half6 or half7
     minute = 0 if after is None else 30 if after == "ครึ่ง" else int(after)
     if minute > 59:
         return -1, 0  # no time

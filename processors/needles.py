@@ -67,6 +67,25 @@ def _is_digit(one: str) -> bool:
     return _DIGIT.fullmatch(one) is not None
 
 
+def is_something(pattern: str) -> bool:
+    """Is whatever it matches at least one letter long?"""
+    least: int = _parsed(pattern).getwidth()[0]
+    return least > 0
+
+
+def begins(pattern: str) -> bool:
+    """Does the engine know of it with which letters a match begins, so that it tries nothing elsewhere?"""
+    items = _parsed(pattern)
+    while items and items[0][0] is kinds.SUBPATTERN:
+        items = items[0][1][3]
+    if not items:
+        return False
+    kind, value = items[0]
+    if kind is kinds.BRANCH:
+        return all(branch and branch[0][0] is kinds.LITERAL for branch in value[1])
+    return kind in (kinds.LITERAL, kinds.IN)
+
+
 def is_strings(pattern: str) -> bool:
     """Does it match whatever has one of its needles?"""
     items = _parsed(pattern)

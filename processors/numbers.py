@@ -24,8 +24,9 @@ _ENGLISH = {
     "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "dozen": 12,
     "a dozen": 12, "half a dozen": 6, "a couple of": 2,
 }  # fmt: skip
-_THAI_WORD = "|".join(sorted({*_ONES, *_TENS}, key=len, reverse=True))
-THAI = rf"(?:{_THAI_WORD})+"
+THAI_WORDS = sorted({*_ONES, *_TENS}, key=len, reverse=True)
+_THAI_WORD = "|".join(THAI_WORDS)
+THAI = rf"(?:{_THAI_WORD})(?:{_THAI_WORD})*"  # one and more are said apart, so that it is known how it begins
 _ENGLISH_WORD = "|".join(sorted(_ENGLISH, key=len, reverse=True))
 _PART = re.compile(_THAI_WORD)
 COUNT = rf"\d{{1,4}}|{THAI}|\b(?:{_ENGLISH_WORD})\b"

@@ -14,7 +14,7 @@ from typing import Any
 from processors.dates import AWAY, MONTHS_TH, SPOKEN, WEEKDAY
 from processors.models import MemoryEvent
 from processors.normalise import SCANNED, normalise
-from processors.numbers import COUNT, THAI, count_of, thai_number
+from processors.numbers import COUNT, THAI, THAI_WORDS, count_of, thai_number
 from processors.sought import Sought, may_match
 
 _CURRENCY = {"บาท": "THB", "บ.": "THB", "฿": "THB", "thb": "THB", "baht": "THB", "$": "USD", "usd": "USD",
@@ -48,7 +48,7 @@ _ORDER = Sought(
     r"\s*(?:number|no\.?|id|ref\.?|code|เลขที่|หมายเลข|ที่)?"
     r"\s*(?:is|คือ|:|#)?\s*#?\s*((?=[a-z-]*\d)[a-z0-9][a-z0-9-]{2,24})|#([a-z]{0,4}-?\d{2,})"
 )
-_POSTCODE = Sought(r"(?<!\d)([1-9]\d{4})(?!\d|\s*(?:บาท|บ\.|฿|,))")
+_POSTCODE = Sought(r"([1-9](?<!\d[1-9])\d{4})(?!\d|\s*(?:บาท|บ\.|฿|,))")
 _PLACE = Sought(
     r"ที่อยู่|บ้านเลขที่|ถนน|ซอย|ตำบล|แขวง|อำเภอ|เขต|จังหวัด|หมู่|ต\.|อ\.|จ\.|กรุงเทพ|กทม|นนทบุรี|ปทุมธานี|เชียงใหม่|ชลบุรี|ภูเก็ต|ขอนแก่น|โคราช"
     r"|address|zip|postcode|postal|road|street|bangkok|nonthaburi|chiang|phuket|pattaya|chonburi|sukhumvit|soi\b"
@@ -59,10 +59,10 @@ _ADDRESS = re.compile(
     r"(?<![\d/.,-])(?:บ้านเลขที่\s*|เลขที่\s*)?\d{1,4}(?:/\d{1,4})?(?![\d:.]|-\d)[^\n?]{6,160}?[1-9]\d{4}(?!\d)"
 )
 _TIME = Sought(
-    r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?:\s*(?:น\.|น(?![ก-๎])|am|pm))?(?![\d:])|(?<!\d)\d{1,2}\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?"
-    rf"|(?:{_HOURS})\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?|(?<![ก-๎\d])ทุ่ม(?:ครึ่ง)?"
+    r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?:\s*(?:น\.|น(?![ก-๎])|am|pm))?(?![\d:])|\d(?<!\d\d)\d?\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?"
+    rf"|(?:{_HOURS})\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?|ทุ่ม(?<![ก-๎\d]ทุ่ม)(?:ครึ่ง)?"
     rf"|บ่าย\s*(?:\d|{_HOURS})?(?:โมง)?(?:ครึ่ง)?|ตี\s?(?:[1-5]|{_HOURS})(?:ครึ่ง)?|เที่ยง(?:คืน|ตรง)?(?:ครึ่ง)?"
-    rf"|(?<!\d)\d{{1,2}}\s?(?:am|pm)\b|\b(?:noon|midnight)\b|{SPOKEN}"
+    rf"|\d(?<!\d\d)\d?\s?(?:am|pm)\b|\b(?:noon|midnight)\b|{SPOKEN}"
 )
 _EN_MONTHS = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -72,10 +72,11 @@ _DAYS = (
     rf"{WEEKDAY}|{AWAY}|วันนี้|พรุ่งนี้|มะรืน(?:นี้)?|เมื่อวาน(?:ซืน)?|อาทิตย์(?:นี้|หน้า)|สุดสัปดาห์"
     r"|\b(?:(?:the )?day after )?(?:today|tomorrow|tonight|yesterday|tmrw?|tomm?or?row)\b"
 )
+_MONTH_TH = rf"(?:{MONTHS_TH})(?:\s*(?:พ\.ศ\.\s*)?\d{{2,4}}(?![\d:.]))?"
 _DATE = Sought(
-    rf"(?:วันที่\s*)?(?<!\d)\d{{1,2}}\s*(?:{MONTHS_TH})(?:\s*(?:พ\.ศ\.\s*)?\d{{2,4}}(?![\d:.]))?"
-    rf"|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_EN_MONTHS})\b(?:,? \d{{4}})?"
-    rf"|\b(?:{_EN_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?|(?<![\d-])\d{{4}}-\d{{2}}-\d{{2}}(?![\d-])"
+    rf"วันที่\s*\d{{1,2}}\s*{_MONTH_TH}|\d(?<!\d\d)\d?\s*{_MONTH_TH}"
+    rf"|\d(?<!\d\d)\d?(?:st|nd|rd|th)?(?: of)? (?:{_EN_MONTHS})\b(?:,? \d{{4}})?"
+    rf"|\b(?:{_EN_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?|\d(?<![\d-]\d)\d{{3}}-\d{{2}}-\d{{2}}(?![\d-])"
     rf"|(?<![\d/])(?:0?[1-9]|[12]\d|3[01])/(?:0?[1-9]|1[0-2])(?:/\d{{2,4}})?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))"
     rf"|วันที่\s*\d{{1,2}}|\bon the \d{{1,2}}(?:st|nd|rd|th)\b|{_DAYS}"
 )
@@ -85,9 +86,10 @@ _EN_UNITS = (
     "|kilos?|grams?|lit(?:er|re)s?|portions?|servings?|units?|pax|sheets?|copies"
 )
 _ONE_EN = "pair|box|bottle|cup|glass|pack|bag|plate|slice|carton|set|ticket|room|jar|roll|tube|bowl|tray|bunch|loaf"
+_THAI_ALONE = "|".join(rf"{word}(?<!\d{word})(?<!\d {word})" for word in THAI_WORDS)  # no further word of a number
 _QUANTITY = Sought(
-    rf"(?<![\d.,ก-๎])(\d{{1,4}})\s*({_UNITS}|(?:{_EN_UNITS})\b)"
-    rf"|(?<!\d)(?<!\d )({THAI})({_UNITS})|({COUNT}) ((?:{_EN_UNITS})\b)"
+    rf"(\d(?<![\d.,ก-๎]\d)\d{{0,3}})\s*({_UNITS}|(?:{_EN_UNITS})\b)"
+    rf"|((?:{_THAI_ALONE})(?:{'|'.join(THAI_WORDS)})*)({_UNITS})|({COUNT}) ((?:{_EN_UNITS})\b)"
     rf"|({_ONE_TH})(?:นึง|หนึ่ง|เดียว(?!กัน))|(?<!baht )(?<!\d )\ban? ({_ONE_EN})\b"
 )
 # A name ends at the next space, particle or mark; questions about names ("ชื่ออะไร") are none.

@@ -14,6 +14,7 @@ from typing import Any
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.normalise import PARTICLES, normalise, safe
 from processors.numbers import COUNT
+from processors.sought import Sought
 
 LARGE_ENOUGH = 14.0  # billions of parameters
 _LONGEST = 80  # characters: who writes more says what they mean
@@ -37,7 +38,7 @@ _COMPARES = re.compile(
     r"กว่า(?:นี้|นั้น|กัน)(?!มาก)|\b(?:anything|something|any|one) (?:\w+er|else|similar)\b|\ba (?:\w+ )?one\b"
     r"|\bwhich(?: one)? is (?:best|\w+er)\b"
 )
-_POINTS_OR_COMPARES = re.compile(f"{_POINTS.pattern}|{_COMPARES.pattern}")
+_POINTS_OR_COMPARES = Sought(f"{_POINTS.pattern}|{_COMPARES.pattern}", other_spaces=True)
 _GOES_ON = re.compile(
     r"^(?:แล้ว(?!แต่|ก็)|ส่วน|งั้น|ถ้างั้น|และ|หรือว่า|and\b|or\b|what about\b|how about\b|also\b|then\b|what if\b)"
 )
@@ -49,8 +50,9 @@ _BARE = re.compile(
     r"(?: ?เลย|ก็พอ| then)?"
     r"|why|when|where|who|how|how much|how many|how long|which|really|price)(?: not| so| then| is it| are there)?"
 )
-_FRESH = re.compile(  # speaks of itself, not of what came before
-    r"\bit(?:'s| is) (?:raining|late|hot|cold|my)\b|\bis it (?:open|ok|okay|possible)\b|\bthey said\b|(?:^|\s)ที่ไหนบ้าง"
+_FRESH = Sought(  # speaks of itself, not of what came before
+    r"\bit(?:'s| is) (?:raining|late|hot|cold|my)\b|\bis it (?:open|ok|okay|possible)\b|\bthey said\b|(?:^|\s)ที่ไหนบ้าง",
+    other_spaces=True,
 )
 _UNCLEAR = re.compile(
     r"อัน(?:แรก|ที่สอง|สุดท้าย|อื่น|ไหน)|อีก(?:สี|แบบ|คน)|ทั้ง(?:สอง|คู่)"
@@ -62,7 +64,6 @@ _ASKING = re.compile(
     r"there|any|please|hi|hello|when|where|why|who|to|for|of|in|on|at|like|want|need|get|tell|me|about|my|and|s|cost|price|it|"
     r"them|they|that|this|those|these|so|ok|okay|thanks?|yes|no)\b|[^\w\sก-๎%.-]|'"
 )
-_SPACE = re.compile(r"\s+")
 
 _PROMPT = (
     "A customer writes to a shop. Say the customer's last message so that it can be understood without the earlier "
@@ -74,13 +75,13 @@ _PROMPT = (
 
 def follows_up(text: str, history: Sequence[Mapping[str, Any]] = ({},)) -> bool:
     """Does the message mean something only with what was said before?"""
-    plain = _plain(text)
-    if not plain or not history or len(plain) > _LONGEST or _FRESH.search(plain):
+    whole, plain = normalise(text), _plain(text)
+    if not plain or not history or len(plain) > _LONGEST or _FRESH.is_in(plain, whole):
         return False
     return bool(
-        _POINTS_OR_COMPARES.search(plain)
+        _POINTS_OR_COMPARES.is_in(plain, whole)
         or (_GOES_ON.search(plain) and len(plain) <= _LONGEST // 2)
-        or (_GOES_BACK.search(normalise(text)) and len(plain) <= _LONGEST // 2)
+        or (_GOES_BACK.search(whole) and len(plain) <= _LONGEST // 2)
         or _BARE.fullmatch(plain.rstrip("?!. "))
     )
 
@@ -105,7 +106,7 @@ def by_rules(text: str, history: Sequence[Mapping[str, Any]]) -> str | None:
         subject = _subject(said)
         if subject and not (follows_up(said) and at > 0):
             own = _POINTS.sub(" ", _GOES_ON.sub(" ", _GOES_BACK.sub(" ", plain)))
-            return _SPACE.sub(" ", f"{subject} {own}").strip()
+            return _spaced(f"{subject} {own}")
     return None
 
 
@@ -132,12 +133,16 @@ async def by_model(text: str, history: Sequence[Mapping[str, Any]], model: ChatM
 
 
 def _plain(text: str) -> str:
-    return _SPACE.sub(" ", PARTICLES.sub(" ", normalise(text))).strip()
+    return _spaced(PARTICLES.sub(" ", normalise(text)))
 
 
 def _subject(said: str) -> str:
     """What a message speaks of, without what it asks."""
-    return _SPACE.sub(" ", _ASKING.sub(" ", _plain(said))).strip()[:_SUBJECT].strip()
+    return _spaced(_ASKING.sub(" ", _plain(said)))[:_SUBJECT].strip()
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _escape(text: str) -> str:

@@ -7,14 +7,13 @@ What a pattern needs is read off the pattern itself (`processors/needles.py`).
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from ahocorasick_rs import AhoCorasick
 
-from processors.needles import DIGIT, Needles, alternatives, digits_of, is_strings, needs
+from processors.needles import DIGIT, Needles, alternatives, begins, digits_of, is_something, is_strings, needs
 
 T = TypeVar("T")
 
@@ -28,17 +27,23 @@ _IN_HAND = 512
 
 class Sought:
     """As a compiled pattern, without flags, for texts that `may_match` looks through. Made once, when a module is
-    loaded: all there are share one automaton. Of a pattern only those of its alternatives are tried that may match."""
+    loaded: all there are share one automaton. Of a pattern only those of its alternatives are tried that may match.
+    One with `other_spaces` is for `is_in`."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, other_spaces: bool = False) -> None:
         self.pattern = pattern
         self._alternatives = alternatives(pattern) if len(pattern) > _LONG else [pattern]
-        self._first = _known(self._alternatives)
+        self._first = _known([one.replace(" ", r"\W") if other_spaces else one for one in self._alternatives])
         self.bits = ((1 << len(self._alternatives)) - 1) << self._first
-        self.tried: dict[int, re.Pattern[str]] = {}
+        self.tried: dict[int, re.Pattern[str] | _OneByOne] = {}
 
     def may(self, text: str) -> bool:
         return may_match(text) & self.bits != 0
+
+    def is_in(self, text: str, whole: str) -> bool:
+        """Whether it matches a text of which each word stands in `whole`, which is looked through in its place; there
+        may be something else between these words."""
+        return (live := may_match(whole) & self.bits) != 0 and self.of(live).search(text) is not None
 
     def search(self, text: str) -> re.Match[str] | None:
         return self.of(live).search(text) if (live := may_match(text) & self.bits) else None
@@ -52,19 +57,62 @@ class Sought:
     def sub(self, put: str, text: str) -> str:
         return self.of(live).sub(put, text) if (live := may_match(text) & self.bits) else text
 
-    def of(self, live: int) -> re.Pattern[str]:
+    def of(self, live: int) -> re.Pattern[str] | _OneByOne:
         """The pattern without the alternatives that are not among these bits; its groups keep their numbers."""
         if (compiled := self.tried.get(live)) is None:
             if len(self.tried) < _KEPT:
-                parts = (
-                    one if live >> (self._first + at) & 1 else _NEVER + "()" * re.compile(one).groups
-                    for at, one in enumerate(self._alternatives)
-                )
-                pattern = "|".join(one for one in parts if one != _NEVER)
+                compiled = self._without(live)
             else:
-                live, pattern = self.bits, self.pattern
-            compiled = self.tried[live] = re.compile(pattern)
+                live, compiled = self.bits, re.compile(self.pattern)
+            self.tried[live] = compiled
         return compiled
+
+    def _without(self, live: int) -> re.Pattern[str] | _OneByOne:
+        parts: list[str] = []
+        those: list[str] = []
+        for at, one in enumerate(self._alternatives):
+            if live >> (self._first + at) & 1:
+                parts.append(one)
+                those.append(one)
+            elif groups := re.compile(one).groups:
+                parts.append(_NEVER + "()" * groups)
+        whole = re.compile("|".join(parts))
+        apart = not begins("|".join(parts)) and all(begins(one) and is_something(one) for one in those)
+        return _OneByOne(whole, [re.compile(one) for one in those]) if apart else whole
+
+
+class _OneByOne:
+    """As the pattern `whole`, each of whose `alternatives` is looked for by itself: of one alone the engine knows with
+    which letters it begins, and tries nothing at others. None of them matches nothing."""
+
+    def __init__(self, whole: re.Pattern[str], alternatives: Sequence[re.Pattern[str]]) -> None:
+        self._match = whole.match
+        self._groups = whole.groups
+        self._searches = [one.search for one in alternatives]
+
+    def search(self, text: str, at: int = 0) -> re.Match[str] | None:
+        starts = [found.start() for search in self._searches if (found := search(text, at)) is not None]
+        return self._match(text, min(starts)) if starts else None
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        at = 0
+        while (found := self.search(text, at)) is not None:
+            yield found
+            at = found.end()
+
+    def findall(self, text: str) -> Sequence[Any]:
+        found = self.finditer(text)
+        if self._groups < 2:
+            return [one[self._groups] or "" for one in found]
+        return [one.groups("") for one in found]
+
+    def sub(self, put: str, text: str) -> str:
+        parts: list[str] = []
+        at = 0
+        for found in self.finditer(text):
+            parts += text[at : found.start()], found.expand(put)
+            at = found.end()
+        return "".join(parts) + text[at:]
 
 
 class Patterns(Generic[T]):
@@ -101,7 +149,7 @@ class Patterns(Generic[T]):
 
 
 _all: list[str] = []
-_groups: Sequence[str] = ()
+_weights: Mapping[str, int] = {}
 _seeker: _Seeker | None = None
 
 
@@ -112,11 +160,11 @@ def _known(patterns: Sequence[str]) -> int:
     return len(_all) - len(patterns)
 
 
-def beside(groups: Sequence[str]) -> None:
-    """Has these strings found in the same pass, which costs little more: see `groups_in`. There is one such list."""
-    global _groups
+def beside(weights: Mapping[str, int]) -> None:
+    """Has these strings found in the same pass, which costs little more: see `weighed`. There is one such list."""
+    global _weights
     _begin_anew()
-    _groups = groups
+    _weights = weights
 
 
 def _begin_anew() -> None:
@@ -132,26 +180,24 @@ def may_match(text: str) -> int:
     return _found(text)[0]
 
 
-def groups_in(text: str) -> Sequence[int]:
-    """The numbers of those strings of `beside` that are in the text between two spaces, each once."""
+def weighed(text: str) -> int:
+    """The sum of those weights of `beside` whose strings are in the text between two spaces, each once."""
     return _found(text)[1]
 
 
 @lru_cache(maxsize=_IN_HAND)
-def _found(text: str) -> tuple[int, array[int]]:
-    """What `may_match` and `groups_in` tell, packed. Another thread may load a module with patterns at any time."""
+def _found(text: str) -> tuple[int, int]:
+    """What `may_match` and `weighed` tell. Another thread may load a module with patterns at any time."""
     global _seeker
     if (seeker := _seeker) is None:
-        seeker = _seeker = _Seeker(_all, _groups)
-    found = {at for at, _, _ in seeker.finder.find_matches_as_indexes(f" {text} ", overlapping=True)}
-    last = seeker.last
-    return seeker.look(text, found), array("I", [at for at in found if at < last])
+        seeker = _seeker = _Seeker(_all, _weights)
+    return seeker.look(text)
 
 
 class _Seeker:
     """A bit for each pattern, and above those one for each kind of needles that a pattern needs beside others."""
 
-    def __init__(self, patterns: Sequence[str], groups: Sequence[str]) -> None:
+    def __init__(self, patterns: Sequence[str], weights: Mapping[str, int]) -> None:
         looked_at = [(needs(pattern), digits_of(pattern)) for pattern in patterns]
         digits = [needed for _, needed in looked_at]
         # By how many digits there are: those that need no more.
@@ -160,10 +206,10 @@ class _Seeker:
             for there in range(max(digits, default=0) + 1)
         ]
         self._always = 0
-        # What is needed together, and whose that is, by the most telling part of it.
-        self._together: dict[int, list[tuple[int, int]]] = {}
         of_needle: dict[str, int] = {}
         kinds_of: dict[Needles, int] = {}
+        # What is needed together, and whose that is, by the most telling part of it.
+        together: dict[str, list[tuple[int, int]]] = {}
         for at, (needed, _) in enumerate(looked_at):
             if not needed:
                 self._always |= 1 << at
@@ -171,33 +217,41 @@ class _Seeker:
                 for needle in needed[0]:
                     of_needle[needle] = of_needle.get(needle, 0) | 1 << at
             else:
-                bits = [1 << (len(patterns) + kinds_of.setdefault(kind, len(kinds_of))) for kind in needed]
-                self._together.setdefault(bits[0], []).append((sum(bits), 1 << at))
-        self._first = sum(self._together)
+                bits = sum(1 << (len(patterns) + kinds_of.setdefault(kind, len(kinds_of))) for kind in needed)
+                for needle in needed[0]:
+                    together.setdefault(needle, []).append((bits, 1 << at))
         for kind, number in kinds_of.items():
             for needle in kind:
                 of_needle[needle] = of_needle.get(needle, 0) | 1 << (len(patterns) + number)
-        self._with_digits = of_needle.pop(DIGIT, 0)
-        words = list(dict.fromkeys([*groups, *sorted(of_needle)]))
-        self.last = len(groups)  # the number behind theirs
+        self._with_digits, self._digits_first = of_needle.pop(DIGIT, 0), together.pop(DIGIT, [])
+        # First what is weighed alone, last what leads to more: so a number tells what there is to do.
+        words = sorted({**weights, **of_needle}, key=lambda one: (one in of_needle, one in together, one))
+        self._needles = sum(one not in of_needle for one in words)
+        self._leads = sum(one not in together for one in words)
+        self._weights = [weights.get(word, 0) for word in words]
         self._bits = [of_needle.get(word, 0) for word in words]
-        self._needles = frozenset(at for at, bits in enumerate(self._bits) if bits)
-        self.finder = AhoCorasick(words)
+        self._together = [together.get(word, []) for word in words[self._leads :]]
+        self._finder = AhoCorasick(words)
 
-    def look(self, text: str, found: Set[int]) -> int:
-        bits, seen = self._bits, self._always
+    def look(self, text: str) -> tuple[int, int]:
+        weights, bits, needles, leads = self._weights, self._bits, self._needles, self._leads
+        seen, weight, first = self._always, 0, []
+        for at in {at for at, _, _ in self._finder.find_matches_as_indexes(f" {text} ", overlapping=True)}:
+            weight += weights[at]
+            if at >= needles:
+                seen |= bits[at]
+                if at >= leads:
+                    first.append(at - leads)
         if digits := len(_DIGIT.findall(text)):
             seen |= self._with_digits
-        for at in self._needles & found:
-            seen |= bits[at]
-        first = seen & self._first
-        while first:
-            bit = first & -first
-            first ^= bit
-            for needed, pattern in self._together[bit]:
+            for needed, pattern in self._digits_first:
                 if seen & needed == needed:
                     seen |= pattern
-        return seen & self._within[min(digits, len(self._within) - 1)]
+        for at in first:
+            for needed, pattern in self._together[at]:
+                if seen & needed == needed:
+                    seen |= pattern
+        return seen & self._within[min(digits, len(self._within) - 1)], weight
 
 
 def _each(bits: int) -> Iterator[int]:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import compress
 from operator import mul
 from pathlib import Path
 
-from ahocorasick_rs import AhoCorasick
 from msgspec import Struct
 
 from processors import sought
@@ -33,6 +32,7 @@ _LETTERS = 300  # characters that groups are taken from
 _BITS = 32  # of one sum: some 900 groups, none above 2 * _OFFSET
 _OFFSET = 1 << 12
 _MASK = (1 << _BITS) - 1
+_ONE = 1 - _OFFSET  # a field of each that adds up to their number
 _PARTS = 64  # of one: signs are counted in these
 SCALE = 20  # of the whole numbers in the file
 _FEW = 0.01  # a type of which so little is likely says nothing of the band
@@ -85,9 +85,8 @@ class Wording:
         judge: Sequence[Sequence[float]],
         shared: bool = False,
     ) -> None:
-        self._groups = list(of_groups)
-        self._packed = [_pack(weights) for weights in of_groups.values()]
-        self._finder = None if shared else AhoCorasick(self._groups)
+        self._groups = {group: _pack([*weights, _ONE]) for group, weights in of_groups.items()}
+        self._shared = shared
         if shared:
             sought.beside(self._groups)
         self._signs = [(one, one * (_PARTS // 2)) for one in (_pack(of_signs[name]) for name in NAMES)]
@@ -122,8 +121,8 @@ class Wording:
         return cls(of_groups, of_signs, types, bands, usual, judge, shared)
 
     def tell(self, plain: str, signs: Sequence[float]) -> Told:
-        found = self._found(plain)
-        away, share = _OFFSET * len(found), weight(plain) / SCALE
+        *said, found = _unpack(self._weighed(plain), OUT + 1)
+        away, share = _OFFSET * found, weight(plain) / SCALE
         total = counted = 0
         for sign, (weights, half) in zip(filter(None, signs), compress(self._signs, signs), strict=True):
             if sign == 0.5:  # as most are
@@ -134,7 +133,7 @@ class Wording:
                 total += times * weights
                 counted += times
         also, part = _OFFSET * counted, 1 / (SCALE * _PARTS)
-        said, shown = _unpack(sum(map(self._packed.__getitem__, found))), _unpack(total)
+        shown = _unpack(total)
         scores = [(one - away) * share + (other - also) * part for one, other in zip(said, shown, strict=True)]
         cut = len(TYPES)
         return Told(softmax(scores[:cut], self._temperature), softmax(scores[cut:], self._band_temperature))
@@ -142,14 +141,19 @@ class Wording:
     def loudest(self, plain: str, event_type: EventType) -> str | None:
         """The group that speaks most for a type; None: none does."""
         shift = _BITS * TYPES.index(event_type)
-        known = [(self._packed[at] >> shift & _MASK, self._groups[at]) for at in self._found(plain)]
+        known = [(packed >> shift & _MASK, group) for group, packed in self._among(plain)]
         most, group = max(known, default=(0, ""))
         return group if most > _OFFSET else None
 
-    def _found(self, plain: str) -> Collection[int]:
-        if self._finder is None:
-            return sought.groups_in(plain[:_LETTERS])
-        return {at for at, _, _ in self._finder.find_matches_as_indexes(_padded(plain), overlapping=True)}
+    def _weighed(self, plain: str) -> int:
+        """What the groups in it weigh together, and behind that how many they are."""
+        if self._shared:
+            return sought.weighed(plain[:_LETTERS])
+        return sum(packed for _, packed in self._among(plain))
+
+    def _among(self, plain: str) -> list[tuple[str, int]]:
+        known = self._groups
+        return [(group, known[group]) for group in groups(plain) if group in known]
 
 
 def write(
@@ -219,8 +223,8 @@ def _pack(weights: Sequence[int]) -> int:
     return int.from_bytes(fields.tobytes(), sys.byteorder)
 
 
-def _unpack(packed: int) -> array[int]:
-    return array("I", packed.to_bytes(OUT * _BITS // 8, sys.byteorder))
+def _unpack(packed: int, fields: int = OUT) -> array[int]:
+    return array("I", packed.to_bytes(fields * _BITS // 8, sys.byteorder))
 
 
 @cache

@@ -21,6 +21,8 @@ from processors import dates, faq, normalise, payload, personal
 from processors import sought as seeking
 from processors.faq import FaqIndex
 from processors.needles import DIGIT, alternatives, digits_of, is_strings, needs
+from processors.numbers import THAI_WORDS
+from processors.rewrite import _FRESH, _POINTS_OR_COMPARES
 from processors.rules import default_rules, signs
 from processors.sought import Patterns, Sought
 from tests.house import shop
@@ -48,6 +50,7 @@ PIECES = (
     "+66 81 234 5678;am;pm;march;next friday;in 3 days;สิ้นเดือน;ที่อยู่;10110;ชื่อ;ครับ;ค่ะ;แพ้;กุ้ง;vegan;half past six;o'clock;"
     "เปิด;ปิด;กี่โมง;ไหม;ราคา;เท่าไหร่;order ;a12;two boxes;i ;my ;what ;is ;the "
 )
+FOLLOWING = "the first;that;one;this;what about;it's;is;cold;same;มัน;ที่ไหนบ้าง;1;ครับ;นะคะ;เลย;อันนี้;อันเดิม;กว่านี้"
 bits = st.sampled_from([*MARKS, *PIECES.split(";")])
 ODD = (
     "55555|5555+|มากกกกก|่่|!!!|….|~~|เเ|\u200b|\ufe0f|\u00a0|\u3000|๑๒|ＣＦ|\ud800|\x00|é|e\u0301|ํา|"
@@ -101,6 +104,18 @@ def test_digits_are_counted_and_strings_known_for_what_they_are() -> None:
     assert not any(map(is_strings, (r"\bnot", "a.c", "ab*", "ab(?!c)", " ab", "1", "ก", "(?:ab|x)")))
 
 
+@relaxed
+@given(
+    parts=st.lists(st.sampled_from(FOLLOWING.split(";")), max_size=8),
+    between=st.sampled_from((" ", "", "  ")),
+)
+def test_what_stands_with_something_polite_between_is_found_without_it(parts: list[str], between: str) -> None:
+    whole = normalise.normalise(between.join(parts))
+    text = " ".join(normalise.PARTICLES.sub(" ", whole).split())
+    for pattern in (_POINTS_OR_COMPARES, _FRESH):
+        assert pattern.is_in(text, whole) == (re.search(pattern.pattern, text) is not None)
+
+
 def test_patterns_may_be_added_while_a_text_is_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when another thread loads a module."""
     known, found = Sought("zyzzyva|quagga"), seeking._found
@@ -120,9 +135,9 @@ def test_a_message_is_looked_through_once_while_hundreds_wait_for_a_slow_model()
     for text in texts:
         seeking.may_match(text)
     passes = seeking._found.cache_info().misses
-    groups = seeking._groups
+    weights = seeking._weights
     for text in texts:
-        assert {groups[at] for at in seeking.groups_in(text)} == {one for one in groups if one in f" {text} "}
+        assert seeking.weighed(text) == sum(weight for one, weight in weights.items() if one in f" {text} ")
     assert seeking._found.cache_info().misses == passes
 
 
@@ -204,12 +219,19 @@ SPELT = (
         terms._IDLE_IN_THAI,
         r"ลูกค้า|ไหม|หรือยัง|เหรอ|หรอ|เท่าไหร่|กี่|อะไร|ยังไง|(?:ที่|ตรง|แบบ|ช่วง|แถว)?ไหน|แค่ไหน|เมื่อไหร่|ใคร|ทำไม|บ้าง",
     ),
+    (re.compile(r"\d(?<!\d\d)\d?"), r"(?<!\d)\d{1,2}"),
+    (re.compile(r"(\d(?<![\d.,ก-๎]\d)\d{0,3})"), r"(?<![\d.,ก-๎])(\d{1,4})"),
+    (re.compile(r"noon(?<!\wnoon)\b|ทุ่ม(?<![ก-๎]ทุ่ม)"), r"\bnoon\b|(?<![ก-๎])ทุ่ม"),
+    (
+        re.compile(rf"((?:{payload._THAI_ALONE})(?:{'|'.join(THAI_WORDS)})*)"),
+        rf"(?<!\d)(?<!\d )((?:{'|'.join(THAI_WORDS)})+)",
+    ),
 )
 PARTS = sorted({part for _, pattern in SPELT for part in re.findall("[ก-๎]+", pattern)})
 
 
 @relaxed
-@given(text=st.lists(st.sampled_from([*PARTS, *"กa1?! "]), max_size=9).map("".join))
+@given(text=st.lists(st.sampled_from([*PARTS, "noon", *"กa12.?! "]), max_size=9).map("".join))
 def test_patterns_whose_alternatives_begin_with_letters_match_as_the_shorter_ones(text: str) -> None:
     for quick, pattern in SPELT:
         assert spans(list(quick.finditer(text))) == spans(list(re.finditer(pattern, text))), pattern

@@ -81,19 +81,20 @@ def build(
     see. With `room` they are never more tokens than the model reads: of earlier messages the oldest go first, of what
     is remembered what fits least, then of the shop's answers the last, then of the instructions the end. `text` is
     never cut here: see `Room.own`; `ending` is what else the model is to do, this time."""
-    told_of = _block("customer", str(context.get("user_context") or ""))
-    instructions = (
-        _USER_CONTEXT.sub(lambda _: told_of, instructions.strip()) if "{{" in instructions else instructions.strip()
-    )
+    instructions = instructions.strip()
+    if "{{" in instructions:
+        told_of = _block("customer", str(context.get("user_context") or ""))
+        instructions = _USER_CONTEXT.sub(lambda _: told_of, instructions)
     fixed = f"{RULES}\n\nShop: {shop}"
     parts = _Parts.of(context, knowledge, now, files, ending)
     said, moment = parts.said, parts.moment(language)
-    if room is not None and not room.fits([f"{fixed}\n\n{instructions}", *said, moment, text]):
+    whole = f"{fixed}\n\n{instructions}"
+    if room is not None and not room.fits([whole, *said, moment, text]):
         of = partial(_Parts.of, context, knowledge, now, files, ending)
         parts, instructions = _cut(of, parts, room, fixed, instructions, language, text)
-        said, moment = parts.said, parts.moment(language)
+        said, moment, whole = parts.said, parts.moment(language), f"{fixed}\n\n{instructions}"
     role = "system" if system_role == "system" else "user"
-    messages: list[dict[str, Any]] = [{"role": role, "content": "\n\n".join(filter(None, [fixed, instructions]))}]
+    messages: list[dict[str, Any]] = [{"role": role, "content": whole if instructions else fixed}]
     messages += [
         {"role": "assistant" if line["role"] == "bot" else "user", "content": words}
         for line, words in zip(parts.history, said, strict=True)
@@ -141,7 +142,8 @@ class _Parts:
         if lines is not None:
             history = history[len(history) - lines :]
         facts = _facts(context.get("user_attributes") or {})
-        first = [key for key in context.get("relevant_attributes") or () if key in facts]
+        if first := [key for key in context.get("relevant_attributes") or () if key in facts]:
+            facts = {key: facts[key] for key in dict.fromkeys([*first, *facts])}
         summary = context.get("history_summary") or context.get("conversation_summary") or ""
         events = _events(context.get("important_events") or (), history, now)
         said = [told(line) if line.get("metadata") else str(line["message"]) for line in history]
@@ -151,28 +153,31 @@ class _Parts:
             said=said,
             came_with=(context.get("session_variables") or {}).get("start"),
             procedures=context.get("procedures") or (),
-            facts={key: facts[key] for key in dict.fromkeys([*first, *facts])},
+            facts=facts,
             shop_facts=context.get("shop_facts") or (),
             summary=summary,
             events=events,
-            memories=_not_told(context.get("memories") or (), [*said, summary, *events]),
+            memories=_not_told(memories, [*said, summary, *events]) if (memories := context.get("memories")) else (),
             answers=[f"Q: {q}\nA: {a}" for q, a in knowledge],
             files=files,
             ending=ending,
         )
 
     def moment(self, language: Tongue) -> str:
+        told = (
+            ("customer", _json(self.facts)),
+            ("shop_facts", "\n".join(self.shop_facts)),
+            ("summary", self.summary),
+            ("events", "\n".join(self.events)),
+            ("memories", "\n".join(self.memories)),
+            ("shop_answers", "\n".join(self.answers)),
+        )
         blocks = [
             f"Local time at the shop: {_when(self.now)} ({self.now.tzname()})",
             _pause(self.history, self.now),
             _block("came_with", self.came_with),
             PROCEDURES + _block("procedures", "\n---\n".join(self.procedures)) if self.procedures else "",
-            _block("customer", _json(self.facts)),
-            _block("shop_facts", "\n".join(self.shop_facts)),
-            _block("summary", self.summary),
-            _block("events", "\n".join(self.events)),
-            _block("memories", "\n".join(self.memories)),
-            _block("shop_answers", "\n".join(self.answers)),
+            *[_block(tag, content) for tag, content in told if content],
             FILES + _block("shop_files", "\n---\n".join(self.files)) if self.files else "",
             LANGUAGE[language],
             self.ending,

@@ -20,6 +20,7 @@ from gateway.messages import InboundMessage
 from gateway.staff_desk import UNTIL, WANTED, Customer, customer_of
 from memory import keys
 from memory.keys import ConversationRef
+from memory.models import Message
 from memory.redis_client import in_company
 from memory.session import time_of
 from processors.models import iso
@@ -141,10 +142,17 @@ class Board:
             unanswered = entry.held and not any(line["role"] == "bot" for line in exchange.said)
             if unanswered and last.reply_token is not None and last.platform == "line":
                 tokens[_key(ref.tenant, "token", name)] = _encode((last.reply_token, last.received_at))
+        # As commands: what the library makes of its own mappings costs more than all else here.
         for tenant, named in entries.items():
-            pipe.hset(_key(tenant), mapping={name: _encode(entry) for name, entry in named.items()})
+            told_of: list[Any] = []
+            for name, entry in named.items():
+                told_of += (name, _encode(entry))
+            pipe.execute_command("HSET", _key(tenant), *told_of)
         for tenant, named in entries.items():
-            pipe.zadd(_key(tenant, "at"), {name: max(entry.heard, entry.told) for name, entry in named.items()})
+            at: list[Any] = []
+            for name, entry in named.items():
+                at += (max(entry.heard, entry.told), name)
+            pipe.execute_command("ZADD", _key(tenant, "at"), *at)
         for key, token in tokens.items():
             pipe.set(key, token, ex=TOKEN_FOR)
         added = await pipe.execute()  # first of all: how many are new of each tenant's, as all are of a list that is
@@ -249,11 +257,16 @@ def _entry(exchange: Exchange, last: InboundMessage) -> Entry:
 
 def _last(exchange: Exchange, role: str) -> int:
     """When that one spoke last, as things stand now. A history is in the order of its times."""
-    before = next((line for line in reversed(exchange.session.history) if line["role"] == role), None)
-    lines = [before] if before is not None else []
-    lines += [line for line in exchange.said if line["role"] == role]
-    return max([_ms(at) for line in lines if (at := time_of(line))], default=0)
+    last = 0
+    for line in reversed(exchange.session.history):
+        if line["role"] == role:
+            last = _ms(line)
+            break
+    for line in exchange.said:
+        if line["role"] == role:
+            last = max(last, _ms(line))
+    return last
 
 
-def _ms(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
+def _ms(line: Message) -> int:
+    return int(at.timestamp() * 1000) if (at := time_of(line)) else 0

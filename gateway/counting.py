@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
+from functools import lru_cache
 from typing import Any
+from zoneinfo import ZoneInfo
+
+QUARTER = 900  # seconds: zones are whole quarters of an hour apart, and so are all beginnings of days
 
 # Key; seconds it is kept; how many whole numbers there are; field and number, those first, then fractions.
 _ADD = """
@@ -28,3 +33,14 @@ def add(
     told += [part for pair in sums for part in pair]
     if told:
         pipe.execute_command("EVAL", _ADD, 1, key, kept_for, whole, *told)
+
+
+def month_in(zone: str, now: datetime) -> tuple[int, int]:
+    """Year and month, as the clock says in that zone."""
+    return _month_of(zone, int(now.timestamp()) // QUARTER)
+
+
+@lru_cache(4096)
+def _month_of(zone: str, quarter: int) -> tuple[int, int]:
+    local = datetime.fromtimestamp(quarter * QUARTER, ZoneInfo(zone))
+    return local.year, local.month

@@ -58,8 +58,12 @@ class Events:
         Edits and unsends of earlier messages are carried out. Raises MemoryFault when they can't be, and another try is
         left.
         """
-        messages, amendments = fold(claim.messages)
         changed = False
+        amendments: list[Amendment] = []
+        if len(claim.messages) == 1 and (only := claim.messages[0]).kind not in AMENDS and not only.extra:
+            messages = [only]  # nearly always
+        else:
+            messages, amendments = fold(claim.messages)
         for amendment in amendments:
             try:
                 if amendment.edited is None:
@@ -75,14 +79,19 @@ class Events:
             elif amendment.edited is not None:  # it never reached us: then this is it
                 messages.append(as_message(amendment.edited))
         always = tenant.behaviour.groups == "always"
-        ready = [await self._ready(claim.ref, message, always, remembers) for message in messages]
-        if self._members is not None:
-            ready = [await self._members.named(tenant, one) if one.mentioned else one for one in ready]
+        ready = []
+        for message in messages:
+            one = message
+            if one.extra or always:  # else it quotes nothing, and speaks to the bot or not as it says itself
+                one = await self._ready(claim.ref, one, always, remembers)
+            if self._members is not None and one.mentioned and one.group:
+                one = await self._members.named(tenant, one)
+            ready.append(one)
         return ready or [claim.messages[-1]], changed
 
     async def settle(self, moment: Moment) -> Done | None:
         last = moment.last
-        if all(message.kind in AMENDS for message in moment.messages):
+        if last.kind in AMENDS and all(message.kind in AMENDS for message in moment.messages):
             return Done(None)
         where = last.tenant, last.channel, last.chat_id
         if last.kind is Kind.UNFOLLOW:

@@ -43,9 +43,10 @@ class Homes:
 
     async def settled(self, claim: Claim) -> Settled | None:
         """None: it was moved to another conversation, and nothing is to be done here. Raises ClaimLost, MemoryFault."""
-        own = conversation_of(claim.messages[0])
-        if claim.messages[0].group:
+        first = claim.messages[0]
+        if first.group:
             return Settled(claim)
+        own = claim.ref if claim.owner is None else conversation_of(first)
         here = keys.session_user(claim.conversation) or own.user
         try:
             user, *known = await resolved_with_shared(self._manager.longterm, own.tenant, own.user)

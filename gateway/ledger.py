@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from config.tenants import Tenant
 from gateway.adapters.base import Call
+from gateway.counting import month_in
 from gateway.messages import Target
 from memory import keys
 
@@ -100,8 +100,7 @@ class Ledger:
         }
 
     def _place(self, tenant: Tenant, channel: str) -> _Place:
-        now = self._clock().astimezone(ZoneInfo(tenant.timezone))
-        return tenant.id, channel, now.year, now.month
+        return tenant.id, channel, *month_in(tenant.timezone, self._clock())
 
     async def _write(self, key: str, write: Callable[[Any, str], Any]) -> None:
         pipe: Any = self._redis.pipeline(transaction=True)

@@ -51,6 +51,7 @@ class Live:
         self._loop: asyncio.AbstractEventLoop | None = None
         # Of which tenant, and what gives kind and data of each event; its steps need no lock.
         self._waiting: deque[tuple[str, Callable[[], Iterable[_Event]]]] = deque(maxlen=WAITING)
+        self._turns: deque[tuple[float, _Turn]] = deque(maxlen=WAITING)  # not to be told before that time of the loop
         self._telling: asyncio.Task[None] | None = None
         self._awake = False  # whether what waits will be told without a call
 
@@ -74,7 +75,9 @@ class Live:
             exchange.now,
         )
         # Behind what it answers, which another process gathers for as long: an instant answer stood before it.
-        asyncio.get_running_loop().call_later(2 * TOGETHER, self._tell_later, exchange.ref.tenant, turn.events)
+        self._turns.append((asyncio.get_running_loop().time() + 2 * TOGETHER, turn))
+        if not self._awake:
+            self._wake()
 
     def remembered(self, tenant: str, user: str) -> None:
         """What is known of a person ("": of the tenant itself) changed. From any thread."""
@@ -115,8 +118,14 @@ class Live:
             self._wake()
 
     async def _tell_all(self) -> None:
-        while self._waiting:
+        now = asyncio.get_running_loop().time
+        while self._waiting or self._turns:
             await asyncio.sleep(TOGETHER)
+            while self._turns and self._turns[0][0] <= now():
+                turn = self._turns.popleft()[1]
+                self._waiting.append((turn.ref.tenant, turn.events))
+            if not self._waiting:
+                continue
             await in_company(self._redis, TOGETHER)
             some = [self._waiting.popleft() for _ in range(len(self._waiting))]
             together: dict[str, list[bytes]] = {}

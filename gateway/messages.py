@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from memory.keys import is_group
+from memory.keys import GROUPS
 
 
 class Kind(StrEnum):
@@ -66,7 +66,7 @@ class InboundMessage(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
 
     @property
     def group(self) -> bool:
-        return is_group(self.user_id)
+        return self.user_id.startswith(GROUPS)  # as `is_group`: asked for at every step of a turn
 
     @property
     def alone(self) -> bool:

@@ -74,7 +74,8 @@ class Outbox(msgspec.Struct, omit_defaults=True):
     @property
     def visible(self) -> bool:
         """Is there anything to show?"""
-        return any(answer.text.strip() or answer.media for answer in (self.answer, *self.answer.before))
+        answer = self.answer
+        return bool(answer.text.strip() or answer.media) or any(one.text.strip() or one.media for one in answer.before)
 
 
 _encoder = msgspec.json.Encoder()
@@ -229,8 +230,9 @@ class Courier:
     def _token_tells(self, outbox: Outbox, call: Call) -> bool:
         """Whether the next try, should there be one, learns from the platform that the answer was taken: the round trip
         that would put it on record is saved."""
-        young = self._clock() - outbox.target.token_received_at <= TOLD_WITHIN
-        return outbox.over and call.method == "reply" and young
+        if call.method != "reply" or not outbox.over:
+            return False
+        return self._clock() - outbox.target.token_received_at <= TOLD_WITHIN
 
     def _soon(self, outbox: Outbox, call: Call, error: SendFault) -> SendFault:
         """Whether a reply landed is told by the same call again, and only while its token lives: that can't wait for

@@ -6,15 +6,14 @@ and LINE's 2000 a second for a channel, each a little below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from gateway.messages import Target
 from memory import keys
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """One every `interval` ms on average, `burst` at once. Within any time T at most burst + T / interval pass."""
 
     key: str
@@ -45,4 +44,4 @@ def _key(tenant: str, channel: str, *chat: str) -> str:
 
 def limits_beside(target: Target) -> tuple[Limit, ...]:
     """For what can be left out: the same buckets, full by half, so that an answer right after it need not wait."""
-    return tuple(replace(limit, burst=max(1, limit.burst // 2)) for limit in limits_for(target))
+    return tuple(limit._replace(burst=max(1, limit.burst // 2)) for limit in limits_for(target))

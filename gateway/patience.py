@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from typing import Protocol
 
 import msgspec
@@ -85,6 +86,9 @@ class Expired:
     why: str
 
 
+_DELIVER = Deliver()
+_NOTHING = Answer("")  # no answer yet
+_received_at = attrgetter("received_at")
 _encoder = msgspec.json.Encoder()
 _waiting = msgspec.json.Decoder(Waiting)
 
@@ -115,18 +119,21 @@ class Patience:
 
     def opened(self, claim: Claim) -> Outbox:
         """What an earlier try left; else an outbox that has no answer of its own yet, with what the last batch left."""
-        begun = claim.messages[-1].extra.get(BEGUN)
+        last = claim.messages[-1]
         if claim.outbox:
             return decode(claim.outbox)
-        if isinstance(begun, str):
+        if isinstance(begun := last.extra.get(BEGUN), str):
             return decode(begun.encode())
-        owed = [claim.carried, *(message.extra.get(OWED) for message in claim.messages)]
-        left = [_waiting.decode(raw) for raw in owed if raw]
+        owed = [message.extra[OWED] for message in claim.messages if message.extra.get(OWED)]
+        if claim.carried:
+            owed.insert(0, claim.carried)
+        if not owed:  # nearly always
+            return Outbox(target_of(last), _NOTHING, [], 0, thinking=True)
+        left = [_waiting.decode(raw) for raw in owed]
         answers = tuple(answer for one in left for answer in one.answers)
         spent = tuple(token for one in left for token in one.spent)
         noticed = any(one.noticed for one in left)
-        target = target_of(claim.messages[-1])
-        return Outbox(target, Answer("", before=answers), [], 0, thinking=True, noticed=noticed, spent=spent)
+        return Outbox(target_of(last), Answer("", before=answers), [], 0, thinking=True, noticed=noticed, spent=spent)
 
     def owed(self, outbox: Outbox) -> bytes | None:
         """Of a batch that is buried: the answers of earlier ones that were to go with its own, and did not."""
@@ -171,19 +178,19 @@ class Patience:
         """What is to be done with a finished answer."""
         target, now = outbox.target, self._clock()
         if target.platform not in self._holders or outbox.begun or not outbox.visible:
-            return Deliver()
+            return _DELIVER
         if target.reply_token is not None and now - target.token_received_at <= self._times.fresh:
-            return Deliver()
+            return _DELIVER
         if await self._inbox.behind(claim, 1):  # on whatever channel: it is the same person
             return CarryOn(_encoder.encode(_left_by(outbox)))
         push = _allows_push(tenant, target.channel)
         if push and not outbox.noticed:
-            return Deliver()
+            return _DELIVER
         outbox.ready_at = outbox.ready_at or now
         waited = now - outbox.ready_at
         if push and waited >= self._times.push_after:
             self._courier.plan_again(tenant, outbox)
-            return Deliver()
+            return _DELIVER
         if waited >= self._times.keep_for:
             return Expired("the customer did not come back for it, and the channel does not allow a push")
         return Park((self._times.push_after if push else self._times.keep_for) - waited)
@@ -192,8 +199,7 @@ class Patience:
         """Seconds until a token has to be looked at."""
         if outbox.flying:
             return min(1.0, self._times.look_every)
-        own = self._tokens(claim.messages, outbox)
-        if own and not outbox.held:
+        if not outbox.held and (own := self._tokens(claim.messages, outbox)):
             return max(0.0, self._times.hold_after - self._age(own[-1]))
         return self._times.look_every
 
@@ -232,13 +238,15 @@ class Patience:
 
     def _tokens(self, messages: Sequence[InboundMessage], outbox: Outbox) -> list[InboundMessage]:
         """The messages of the outbox's chat whose tokens are not known to be spent, the freshest last."""
-        where = outbox.target.channel, outbox.target.chat_id
-        found = [
-            one
-            for one in messages
-            if one.reply_token and one.reply_token not in outbox.spent and (one.channel, one.chat_id) == where
-        ]
-        return sorted(found, key=lambda one: one.received_at)
+        target, spent = outbox.target, outbox.spent
+        found = []
+        for one in messages:
+            here = one.chat_id == target.chat_id and one.channel == target.channel
+            if here and one.reply_token and one.reply_token not in spent:
+                found.append(one)
+        if len(found) > 1:
+            found.sort(key=_received_at)
+        return found
 
     def _age(self, message: InboundMessage) -> float:
         return self._clock() - message.received_at

@@ -5,20 +5,18 @@ for it. What was counted since the last heartbeat is lost with a process that is
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from config.tenants import Tenant
 from gateway import counting
-from gateway.tally import QUARTER
+from gateway.counting import month_in
 from memory import keys
 from processors.llm import PURPOSES, Access, Usage
 from processors.prices import Prices
@@ -63,7 +61,8 @@ class Spending:
         self._tenant_of = tenant_of
         self._clock = clock
         self._prices = prices or Prices()
-        self._counts: dict[tuple[str, int, int], Counter[Field]] = {}  # by tenant, year and month: one key of Redis
+        # By tenant, year and month: one key of Redis.
+        self._counts: dict[tuple[str, int, int], defaultdict[Field, int]] = {}
         self.also: Callable[[str, int, int], None] | None = None  # hears of tokens and billionths of a dollar
 
     def used(self, access: Access, model: str, usage: Usage) -> None:
@@ -92,25 +91,21 @@ class Spending:
 
         def back() -> None:
             for key, counts in taken.items():
-                self._counts.setdefault(key, Counter()).update(counts)
+                since = self._counts.setdefault(key, defaultdict(int))
+                for field_, count in counts.items():
+                    since[field_] += count
 
         return back
 
-    def _of(self, tenant: str) -> Counter[Field]:
+    def _of(self, tenant: str) -> defaultdict[Field, int]:
         of = tenant, *_month_in(self._tenant_of(tenant), self._clock())
         if (counts := self._counts.get(of)) is None:
-            counts = self._counts[of] = Counter()
+            counts = self._counts[of] = defaultdict(int)
         return counts
 
 
 def _month_in(tenant: Tenant | None, now: datetime) -> tuple[int, int]:
-    return _month_of(tenant.timezone if tenant else "UTC", int(now.timestamp()) // QUARTER)
-
-
-@lru_cache(4096)
-def _month_of(zone: str, quarter: int) -> tuple[int, int]:
-    local = datetime.fromtimestamp(quarter * QUARTER, ZoneInfo(zone))
-    return local.year, local.month
+    return month_in(tenant.timezone if tenant else "UTC", now)
 
 
 async def months(

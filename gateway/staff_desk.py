@@ -56,7 +56,16 @@ _decode = msgspec.json.Decoder(Customer).decode
 
 
 def customer_of(message: InboundMessage) -> Customer:
-    return Customer(**{name: getattr(message, name) for name in Customer.__struct_fields__})
+    return Customer(
+        channel=message.channel,
+        platform=message.platform,
+        user_id=message.user_id,
+        chat_id=message.chat_id,
+        agent=message.agent,
+        conversation_id=message.conversation_id,
+        thread_id=message.thread_id,
+        business_id=message.business_id,
+    )
 
 
 def staff_tongue(tenant: Tenant) -> Tongue:

@@ -7,7 +7,7 @@ round trip. What was counted since the last heartbeat is lost with a process tha
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -19,14 +19,16 @@ from redis.asyncio import Redis
 
 from config.tenants import Tenant
 from gateway import counting
+from gateway.counting import QUARTER
 from gateway.hooks import Exchange
 from memory import keys
 
 KEPT_FOR = 100 * 86_400  # seconds
 NANO = 1_000_000_000
 STEPS = (0.5, 1, 2, 3, 5, 8, 13, 20, 30, 60, 120, 600)  # seconds an answer took at the most
-QUARTER = 900  # seconds
 EVERY = ""  # instead of a channel: what belongs to none
+
+_Name = tuple[str, str | int, str]  # what is counted, of which kind, in which channel
 
 
 @dataclass(slots=True)
@@ -55,56 +57,62 @@ class Tally:
     def __init__(self, tenant_of: Callable[[str], Tenant | None], clock: Callable[[], datetime]) -> None:
         self._tenant_of = tenant_of
         self._clock = clock
-        self._counts: dict[str, Counter[str]] = {}
+        self._counts: dict[str, defaultdict[_Name, int]] = {}
 
     async def after(self, exchange: Exchange) -> None:
         counts, channel = self._of(exchange.ref.tenant, exchange.now), exchange.channel
-        messages = sum(line["role"] == "user" for line in exchange.said)
-        told = next((line for line in exchange.said if line["role"] == "bot"), None)
-        counts[_name("messages", "", channel)] += messages
+        messages, told = 0, None
+        for line in exchange.said:
+            if line["role"] == "user":
+                messages += 1
+            elif told is None and line["role"] == "bot":
+                told = line
+        counts["messages", "", channel] += messages
         if told is not None:
             staff = (told.get("metadata") or {}).get("by") == "staff"
             model = exchange.answer is not None and exchange.answer.model is not None
-            counts[_name("answers", "staff" if staff else "model" if model else "shop", channel)] += 1
+            counts["answers", "staff" if staff else "model" if model else "shop", channel] += 1
             if messages and exchange.last is not None and exchange.sent_at is not None and not staff:
                 seconds = exchange.sent_at.timestamp() - exchange.last.received_at
-                counts[_name("took", str(bisect_left(STEPS, seconds)), channel)] += 1
+                counts["took", bisect_left(STEPS, seconds), channel] += 1
         if (event := exchange.event) is not None:
-            counts[_name("type", str(event.event_type), channel)] += 1
-            counts[_name("band", str(event.band), channel)] += 1
+            counts["type", event.event_type, channel] += 1
+            counts["band", event.band, channel] += 1
             language = event.payload.get("language")
             if isinstance(language, str):
-                counts[_name("language", language[:10], channel)] += 1
+                counts["language", language[:10], channel] += 1
 
     def used(self, tenant: str, tokens: int, nano: int) -> None:
         """One answer of the language model."""
         counts = self._of(tenant, self._clock())
-        counts[_name("tokens", "", EVERY)] += tokens
-        counts[_name("nano", "", EVERY)] += nano
+        counts["tokens", "", EVERY] += tokens
+        counts["nano", "", EVERY] += nano
 
     def into(self, pipe: Any) -> Callable[[], None]:
         """Adds the writing to a pipeline; call what comes back if that fails, and nothing is lost."""
         taken, self._counts = self._counts, {}
         for key, counts in taken.items():
-            counting.add(pipe, key, KEPT_FOR, ((name, count) for name, count in counts.items() if count))
+            counting.add(pipe, key, KEPT_FOR, ((_name(*name), count) for name, count in counts.items() if count))
 
         def back() -> None:
             for key, counts in taken.items():
-                self._counts.setdefault(key, Counter()).update(counts)
+                since = self._counts.setdefault(key, defaultdict(int))
+                for name, count in counts.items():
+                    since[name] += count
 
         return back
 
-    def _of(self, tenant: str, now: datetime) -> Counter[str]:
+    def _of(self, tenant: str, now: datetime) -> defaultdict[_Name, int]:
         known = self._tenant_of(tenant)
         key = _key_in(tenant, known.timezone if known else "UTC", int(now.timestamp()) // QUARTER)
         if (counts := self._counts.get(key)) is None:
-            counts = self._counts[key] = Counter()
+            counts = self._counts[key] = defaultdict(int)
         return counts
 
 
 @lru_cache(4096)
 def _key_in(tenant: str, zone: str, quarter: int) -> str:
-    """Where that quarter of an hour belongs: zones are whole quarters apart."""
+    """Where that quarter of an hour belongs."""
     return _key(tenant, datetime.fromtimestamp(quarter * QUARTER, ZoneInfo(zone)).date())
 
 
@@ -173,7 +181,7 @@ def _day(said: Mapping[bytes, bytes], channel: str) -> Day:
     return day
 
 
-def _name(what: str, of: str, channel: str) -> str:
+def _name(what: str, of: str | int, channel: str) -> str:
     return f"{what}|{of}|{channel}"
 
 

@@ -81,18 +81,22 @@ class Timings:
     def __init__(self, spans: Spans = NO_SPANS) -> None:
         self._spans = spans
         self._series: list[_Series] = []  # of the calls that are made many times a turn
+        self._lately: dict[tuple[str, tuple[str, ...]], _Series] = {}  # of others, since they were written last
         self._counts: Counter[tuple[str, tuple[str, ...], int]] = Counter()
         self._sums: defaultdict[tuple[str, tuple[str, ...]], float] = defaultdict(float)
 
     def took(self, name: str, seconds: float, *labels: str) -> None:
-        self._counts[name, labels, bisect_left(_steps(name), seconds)] += 1
-        self._sums[name, labels] += seconds
+        one = self._lately.get((name, labels))
+        if one is None:
+            one = self._lately[name, labels] = _Series(name, labels)
+        one.took(seconds)
 
     def into(self, pipe: Any) -> Callable[[], None]:
         """Adds what was counted to a pipeline; what comes back counts it again, where that could not be sent."""
         counts, self._counts = self._counts, Counter()
         sums, self._sums = self._sums, defaultdict(float)
-        for one in self._series:
+        lately, self._lately = self._lately, {}
+        for one in (*self._series, *lately.values()):
             if any(one.counts):
                 counts.update({(one.name, one.labels, step): n for step, n in enumerate(one.counts) if n})
                 sums[one.name, one.labels] += one.sum
@@ -117,21 +121,32 @@ class Timings:
     def turns(
         self, handle: Callable[[Claim], Coroutine[Any, Any, None]]
     ) -> Callable[[Claim], Coroutine[Any, Any, None]]:
+        if self._spans is not NO_SPANS:
+            handle = self._whole(handle)
+
         async def timed(claim: Claim) -> None:
             first = claim.messages[0]
             self.took("waited_seconds", claim.waited, first.tenant)
             began, result = monotonic(), "failed"
-            told = {"tries": claim.attempts, "messages": len(claim.messages), "waited": claim.waited}
-            begun = [message.trace for message in claim.messages]
             try:
-                with self._spans.whole("turn", begun, tenant=first.tenant, channel=first.channel, **told):
-                    await handle(claim)
+                await handle(claim)
                 result = "done"
             finally:
                 tries = "first" if claim.attempts == 1 else "again"
                 self.took("turn_seconds", monotonic() - began, first.tenant, first.channel, result, tries)
 
         return timed
+
+    def _whole(
+        self, handle: Callable[[Claim], Coroutine[Any, Any, None]]
+    ) -> Callable[[Claim], Coroutine[Any, Any, None]]:
+        async def traced(claim: Claim) -> None:
+            first, begun = claim.messages[0], [message.trace for message in claim.messages]
+            told = {"tries": claim.attempts, "messages": len(claim.messages), "waited": claim.waited}
+            with self._spans.whole("turn", begun, tenant=first.tenant, channel=first.channel, **told):
+                await handle(claim)
+
+        return traced
 
     def model(self, model: ChatModel) -> ChatModel:
         return _TimedModel(model, self)
@@ -163,7 +178,9 @@ class Timings:
                 result = ok
                 return found
             finally:
-                result.took(monotonic() - began)
+                seconds = monotonic() - began
+                result.counts[bisect_left(STORE_STEPS, seconds)] += 1  # as `took`
+                result.sum += seconds
 
         return timed
 

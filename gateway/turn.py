@@ -28,6 +28,7 @@ from gateway.hooks import Exchange, History, Hooks
 from gateway.inbox.base import Claim, Inbox, event_of
 from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
+from gateway.meanwhile import Begun
 from gateway.media import KINDS as MEDIA
 from gateway.media import Media
 from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
@@ -160,13 +161,13 @@ class Turn:
             routed = await self._routing.of(moment)
             moment, sets = structs.replace(moment, agent=routed.agent), dict(routed.sets)
         off_record = done is not None and done.silent
-        pressed = any(message.kind is Kind.POSTBACK for message in messages)
-        acknowledging = asyncio.create_task(self._acknowledge(moment)) if pressed else None
-        attaching = self._attach(moment, done)
+        kinds = {message.kind for message in messages}
+        acknowledging = asyncio.create_task(self._acknowledge(moment)) if Kind.POSTBACK in kinds else None
+        attaching = None if done is not None or kinds.isdisjoint(MEDIA) else self._attach(moment)
         asks = self._asks(moment)
         rides = asyncio.create_task(self._rides(moment, attaching)) if asks and done is None else None
         ridden: Riding | None = None if rides is None else asyncio.get_running_loop().create_future()
-        classify = partial(self._classify, moment, attaching, off_record, rides, ridden)
+        classify = partial(self._classify, moment, attaching, off_record, asks, rides, ridden)
         # Beside the answer where anything is waited for; else once it is out.
         classifying = asyncio.create_task(classify()) if asks or attaching is not None else None
         try:
@@ -186,7 +187,8 @@ class Turn:
                     outbox = self._patience.pack(moment, outbox, personal(moment, answer or Answer("")))
                     if ridden is not None:
                         ridden.set_result(outbox.answer.ridden)
-                    outbox.flying = moment.last.extra.get(BEGUN) is True  # as an older version noted it
+                    if moment.last.extra.get(BEGUN) is True:  # as an older version noted it
+                        outbox.flying = True
                 match await self._patience.step(claim, tenant, outbox):
                     case Park(pause):
                         if acknowledging is not None:
@@ -242,12 +244,12 @@ class Turn:
             state=after.state,
             variables=after.variables,
         )
-        keeping = asyncio.create_task(self._ending.keep(claim, tenant, messages, event))
+        keeping = Begun(self._ending.keep(claim, tenant, messages, event))
         try:
             await self._hooks.after(exchange)
             await keeping
         finally:
-            keeping.cancel()
+            keeping.close()
         if done and done.forgets_talk:
             await self._ending.keep_elsewhere(claim, written)
         rev = stored.rev if stored else 0
@@ -303,10 +305,8 @@ class Turn:
         written = chosen or answer_language("\n".join(filter(None, map(_own_words, messages))), previous)
         return "en" if tenant.speaks(written) == "en" else "th"
 
-    def _attach(self, moment: Moment, done: Done | None) -> Attaching:
+    def _attach(self, moment: Moment) -> Attaching:
         """The messages with what they bring besides words; of a settled turn nobody looks at it."""
-        if done is not None or not any(message.kind in MEDIA for message in moment.messages):
-            return None
         access = access_of(moment.tenant, moment.agent)
         attach = self._media.attach(moment.tenant, moment.agent, moment.ref, moment.messages, access)
         return asyncio.create_task(attach)
@@ -317,7 +317,7 @@ class Turn:
         tenant, last = moment.tenant, moment.last
         if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
             return Answer(text("stale", moment.language))
-        messages = await _attached(moment, attaching)
+        messages = moment.messages if attaching is None else await asyncio.shield(attaching)
         minded = Minded()
         words = asked = record.words(messages)
         history = 2 * budget(size_of(moment.agent)).turns(tenant.memory.max_turns)
@@ -327,11 +327,15 @@ class Turn:
             minded = await self._minding.of(moment, words, asked, source, history, home.known)
         asking = _exchange(moment, words, history=history, memory=minded.memory)
         known = await self._hooks.before(asking, minded.context())
+        images = await self._media.shown(moment.ref, messages) if moment.agent.vision else ()
+        riding = rides is not None and await asyncio.shield(rides)
+        target = target_of(last)
+        watch = None if moment.hurried else self._senders[last.platform].watch(tenant, target)
         question = Question(
             tenant=tenant,
             agent=moment.agent,
             messages=messages,
-            images=await self._media.shown(moment.ref, messages) if moment.agent.vision else (),
+            images=images,
             language=moment.language,
             context=known,
             now=moment.now,
@@ -339,13 +343,11 @@ class Turn:
             hurried=moment.hurried,
             tools=minded.tools,
             standalone=asked if asked != words else None,
-            riding=rides is not None and await asyncio.shield(rides),
+            riding=riding,
+            watch=watch,
         )
-        target = target_of(last)
         thinking = _Soon(TYPING_AFTER, partial(self._think, tenant, target))
-        watch = None if moment.hurried else self._senders[last.platform].watch(tenant, target)
         try:
-            question = structs.replace(question, watch=watch)
             with self._resting:
                 if self._after_hours is not None and not tenant.is_open(moment.now):
                     answer = await self._after_hours.answer(moment, question)
@@ -391,10 +393,14 @@ class Turn:
         moment: Moment,
         attaching: Attaching,
         off_record: bool,
+        asks: bool,
         rides: asyncio.Task[bool] | None,
         ridden: Riding | None,
     ) -> MemoryEvent | None:
-        if off_record or not (words := record.words(await _attached(moment, attaching))):
+        if off_record:
+            return None
+        messages = moment.messages if attaching is None else await asyncio.shield(attaching)
+        if not (words := record.words(messages)):
             return None
         riding = rides is not None and await asyncio.shield(rides)
         access = access_of(moment.tenant, moment.agent)
@@ -405,7 +411,7 @@ class Turn:
             event_id=moment.source,
             timestamp=moment.now,
             access=access,
-            ask=self._asks(moment),
+            ask=asks,
             trusted=_TRUSTED[policy],
             told=asyncio.shield(ridden) if riding and ridden is not None else None,
         )

@@ -87,7 +87,7 @@ class Worker:
             await asyncio.wait({waiting, stopped}, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             return
-        found = await self._inbox.claim(most, POLL, stopped)
+        found, loop = await self._inbox.claim(most, POLL, stopped), asyncio.get_running_loop()
         for claim in found.claims:
             pressure = self._pressure[claim.ref.tenant]
             pressure.note(claim.waited)
@@ -101,7 +101,7 @@ class Worker:
                     _stop(earlier)  # its lease ended while this process was not running
                 else:
                     _stop_soon(earlier)
-            task = self._newest[name] = asyncio.create_task(self._one(claim), name=name)
+            task = self._newest[name] = loop.create_task(self._one(claim), name=name)
             self._active[task] = claim
             self._room.held += 1
             task.add_done_callback(self._ended)

@@ -23,7 +23,7 @@ _SAFE = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _PLAIN = re.compile(r"[A-Za-z0-9\-:@+][A-Za-z0-9._\-:@+]{0,199}\Z")  # needs no escaping: nearly every id
 _MAX, _KEPT = 200, 120
 _THE_TENANT = "_tenant"
-_GROUPS = ("line:group:", "telegram:group:")
+GROUPS = ("line:group:", "telegram:group:")  # how a group's canonical id begins
 
 
 class InvalidId(ValueError):
@@ -32,7 +32,7 @@ class InvalidId(ValueError):
 
 def is_group(user: str) -> bool:
     """Whether a canonical id is a group's: of two platforms alone, as programs choose the names of their users."""
-    return user.startswith(_GROUPS)
+    return user.startswith(GROUPS)
 
 
 class ConversationRef(NamedTuple):

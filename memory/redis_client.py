@@ -102,6 +102,13 @@ class _Script(AsyncScript):
             return await where.execute_command("EVAL", self.script, *rest)
 
 
+def asked(script: Any, keys: Sequence[str], args: Sequence[Any]) -> Awaitable[list[Any]] | None:
+    """The script's answer in a list, an error too, for whoever reads errors anyway: NoScriptError where the server does
+    not know it yet, and calling the script loads it. None: this client's scripts can only be called."""
+    client = script.registered_client
+    return client.ask((("EVALSHA", script.sha, len(keys), *keys, *args),)) if isinstance(client, _Plain) else None
+
+
 class _Plain(aioredis.Redis):
     """Short commands share one connection; whatever blocks, is long or watches has one of its own."""
 
@@ -125,9 +132,12 @@ class _Plain(aioredis.Redis):
 
     def ask(self, commands: Sequence[tuple[Any, ...]]) -> Awaitable[list[Any]]:
         """The answers over the shared connection, tried again as often as this client does."""
+        asked: Awaitable[list[Any]]
         if self._again is None:
-            return _in_time(self.shared.ask(commands))
-        return _in_time(self._again.call_with_retry(lambda: self.shared.ask(commands), _try_again))
+            asked = self.shared.ask(commands)
+        else:
+            asked = self._again.call_with_retry(lambda: self.shared.ask(commands), _try_again)
+        return asked if (limit := bound()) is None else limit.wait(asked)
 
     def understood(self, name: str, answer: Any, options: dict[str, Any]) -> Any:
         """An answer as the library's callers know it."""

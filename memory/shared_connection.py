@@ -126,7 +126,8 @@ class SharedConnection:
 def _packed(command: tuple[Any, ...]) -> bytes:
     if " " in command[0]:  # the library's name for two words
         command = (*command[0].split(), *command[1:])
-    return cast("bytes", hiredis.pack_command(command))
+    packed: bytes = hiredis.pack_command(command)
+    return packed
 
 
 class _Wire(asyncio.Protocol):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -35,8 +34,7 @@ class Receiver(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One call to a platform, ready to be made and made again: JSON in, JSON out of the outbox.
 
     `method` is the adapter's own word (LINE: `reply`, `push`; Telegram: `sendMessage`), `body` its arguments.

@@ -8,7 +8,7 @@ import logging
 import random
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
@@ -38,7 +38,7 @@ from gateway.inbox.base import (
 from gateway.inbox.listening import Listening
 from gateway.messages import InboundMessage, decode, encode
 from gateway.pacing import Limit
-from memory.redis_client import run_copied, tls_trouble
+from memory.redis_client import asked, run_copied, tls_trouble
 from memory.short_term import lua
 
 log = logging.getLogger(__name__)
@@ -51,6 +51,9 @@ SCRIPTS = (
 )
 WOKEN = 4  # conversations that a claim takes which waits on the server: how much room there is may change meanwhile
 COPYING = 0.3  # seconds that replicas are waited for
+
+
+_OUTCOMES = {one.value: one for one in Outcome}
 
 
 def dead_key(tenant: str) -> str:
@@ -136,12 +139,14 @@ class RedisInbox:
         asking = self._asking(some)
         # Jitter keeps the workers of one queue from all looking at the same time.
         within = within * random.uniform(1.0, 1.05)
-        with mapped():
+        try:
             answer = await self._ear.once_woken(("EVALSHA", self._scripts["claim"].sha, 0, *asking), within, due, stop)
-            if isinstance(answer, NoScriptError):
-                answer = await self._run("claim", asking)
-            elif isinstance(answer, RedisError):
-                raise answer
+        except (RedisError, OSError) as error:
+            raise _away(error) from error
+        if isinstance(answer, NoScriptError):
+            answer = await self._run("claim", asking)
+        elif isinstance(answer, RedisError):
+            raise _away(answer) from answer
         return self._claimed(some, answer)
 
     def _asking(self, limit: int) -> list[Any]:
@@ -191,7 +196,7 @@ class RedisInbox:
             arguments += [session.value, session.ttl_ms, session.rev, lua.INDEX, session.member, session.score]
         arguments.append(carry or "")
         status, *stored = await self._run("finish", arguments)
-        return Outcome(status), (stored[0] or None) if stored else None
+        return _OUTCOMES[status], (stored[0] or None) if stored else None
 
     async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:
         return await self._give_back(claim, pause, counted, why, "", "")
@@ -242,7 +247,12 @@ class RedisInbox:
         """As `_run`, and copied as far as it is asked for and possible before it returns."""
         if not self._copies:
             return await self._run(name, arguments, key)
-        answer, copied = await _once_more(run_copied, self._scripts[name], key, arguments, self._copies, COPYING)
+        script = self._scripts[name]
+        try:
+            answer, copied = await run_copied(script, key, arguments, self._copies, COPYING)
+        except (RedisError, OSError) as error:
+            with mapped(_sent(error)):
+                answer, copied = await run_copied(script, key, arguments, self._copies, COPYING)
         if copied < self._copies:
             log.warning("kept on %d of %d replicas within %g s", copied, self._copies, COPYING)
         return answer
@@ -253,22 +263,34 @@ class RedisInbox:
         return try_it(self._scripts[name], (key,) if key else (), arguments)
 
 
-async def _once(call: Callable[..., Awaitable[Any]], *given: Any) -> Any:
+async def _once(script: Any, keys: Sequence[str], arguments: list[Any]) -> Any:
     with mapped():
-        return await call(*given)
+        return await script(keys, arguments)
 
 
-async def _once_more(call: Callable[..., Awaitable[Any]], *given: Any) -> Any:
+async def _once_more(script: Any, keys: Sequence[str], arguments: list[Any]) -> Any:
     """Once more after a connection broke, as a restart of the server leaves them in the pool: every script but
     `claim` can be repeated without harm, and `claim` has its request id."""
     try:
-        return await call(*given)
+        if (one := asked(script, keys, arguments)) is not None:
+            (answer,) = await one
+            if not isinstance(answer, RedisError):
+                return answer
+            if not isinstance(answer, NoScriptError):
+                raise answer
+        return await script(keys, arguments)
     except (RedisError, OSError) as error:
-        if not isinstance(error, RedisConnectionError):
-            raise _away(error) from error
-        sent = not _refused(error)
+        sent = _sent(error)
     with mapped(sent):
-        return await call(*given)
+        return await script(keys, arguments)
+
+
+def _sent(error: RedisError | OSError) -> bool:
+    """Whether what was asked may have been done, of a call that may be made once more. Raises InboxUnavailable for one
+    that may not."""
+    if not isinstance(error, RedisConnectionError):
+        raise _away(error) from error
+    return not _refused(error)
 
 
 def entry_of(message: InboundMessage) -> bytes:
@@ -277,7 +299,7 @@ def entry_of(message: InboundMessage) -> bytes:
 
 
 def spread(limits: Sequence[Limit]) -> list[Any]:
-    return [value for limit in limits for value in (limit.key, limit.interval, limit.burst)]
+    return [value for limit in limits for value in limit]
 
 
 @contextmanager

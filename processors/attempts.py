@@ -22,7 +22,7 @@ from processors.llm import (
 from processors.openrouter_errors import from_http
 
 T = TypeVar("T")
-Call = Callable[[Access, dict[str, Any]], Awaitable[T]]
+Call = Callable[[float, Access, dict[str, Any]], Awaitable[T]]  # the first: its deadline
 
 _ATTEMPTS = 4
 _KEY_PAUSE = 300.0  # seconds that a refused key is left alone: it won't mend itself
@@ -51,7 +51,7 @@ class Attempts:
     async def retried(self, deadline: float, call: Call[T], access: Access, body: dict[str, Any]) -> T:
         """Tries again what may pass, as long as the wait (Retry-After, else growing with jitter) fits the deadline."""
         try:
-            return await call(access, body)  # as nearly always: what tries again costs as much as the call
+            return await call(deadline, access, body)  # as nearly always: what tries again costs as much as the call
         except _Open:
             raise
         except LLMUnavailable as error:
@@ -60,7 +60,7 @@ class Attempts:
         async def further(access: Access, body: dict[str, Any]) -> T:
             if failed:
                 raise failed.pop()
-            return await call(access, body)
+            return await call(deadline, access, body)
 
         backoff = tenacity.wait_random_exponential(multiplier=0.5, max=8)
 

@@ -88,7 +88,8 @@ def usage_of(answer: Any) -> Usage | None:
 
 def chat_usage(told: Any) -> Usage:
     """The `usage` of a chat answer: nothing of what is no number, as an answer is worth more than its count."""
-    told = told if isinstance(told, dict) else {}
+    if not isinstance(told, dict):
+        return Usage()
     details = told.get("prompt_tokens_details")
     cached = int(_number(details, "cached_tokens")) if isinstance(details, dict) else 0
     prompt, completion = int(_number(told, "prompt_tokens")), int(_number(told, "completion_tokens"))
@@ -96,8 +97,11 @@ def chat_usage(told: Any) -> Usage:
 
 
 def _number(told: dict[str, Any], *names: str) -> float:
-    found: list[Any] = [told.get(name) for name in names]
-    return next((one for one in found if type(one) in (int, float) and 0 <= one < 1e12), 0.0)
+    for name in names:
+        one = told.get(name)
+        if (type(one) is int or type(one) is float) and 0 <= one < 1e12:
+            return one
+    return 0.0
 
 
 def _cost(told: dict[str, Any]) -> float | None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import orjson
@@ -29,9 +28,9 @@ from processors.llm import (
 from processors.openrouter_errors import FormatRefused, from_body, from_finish
 from processors.streamed import Streamed, text_of
 from processors.structured import NotUsable, parse
-from processors.ways import Ways, all_of
+from processors.ways import Opened, Ways, all_of, refusal
 
-_Pieces = AsyncGenerator[str | Completion, None]
+_Begun = tuple[Opened, Streamed, str | Completion]  # an answer that is on its way, and the first of it
 
 
 class OpenRouter:
@@ -63,22 +62,33 @@ class OpenRouter:
     async def close(self) -> None:
         await self._http.close()
 
-    async def complete(self, request: ChatRequest) -> Completion:
+    def complete(self, request: ChatRequest) -> Coroutine[Any, Any, Completion]:
         deadline = self._clock() + request.access.timeout
         if request.schema is None:
-            return await self._plain(request, deadline)
-        return await self._structured(request, request.schema, deadline)
+            return self._plain(request, deadline)
+        return self._structured(request, request.schema, deadline)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
-        pieces, piece = await self._begun(request, self._clock() + request.access.timeout)
+        access = request.access
+        begun = await self._begun(request, self._clock() + access.timeout)
+        if isinstance(begun, Completion):
+            if begun.text:
+                yield begun.text
+            yield begun
+            return
+        opened, streamed, piece = begun
         try:
-            yield piece
             while not isinstance(piece, Completion):
-                with self._attempts.watched(request.access, under_way=True):
-                    piece = await anext(pieces)
-                yield piece
+                try:
+                    yield piece
+                except GeneratorExit:  # nobody listens any more; it was asked for all the same
+                    self._used(access, streamed.whole())
+                    raise
+                with self._attempts.watched(access, under_way=True):
+                    piece = await self._more(access, opened, streamed)
         finally:
-            await pieces.aclose()
+            opened.close()
+        yield piece
 
     # -- one answer ----------------------------------------------------------------------------------------------
 
@@ -87,7 +97,7 @@ class OpenRouter:
         for plain in (self._ladder.is_plain(url), True):
             body = request_body(request, plain=plain)
             try:
-                return await self._attempts.retried(deadline, partial(self._once, deadline), request.access, body)
+                return await self._attempts.retried(deadline, self._once, request.access, body)
             except FormatRefused as refused:
                 if plain or not refused.unknown_field:
                     raise
@@ -102,7 +112,7 @@ class OpenRouter:
         while True:
             body = request_body(request, rung=rung, plain=self._ladder.is_plain(access.base_url))
             try:
-                completion = await self._attempts.retried(deadline, partial(self._once, deadline), access, body)
+                completion = await self._attempts.retried(deadline, self._once, access, body)
             except FormatRefused as refused:
                 if refused.unknown_field and not self._ladder.is_plain(access.base_url):
                     self._ladder.knows_no_extras(access.base_url)
@@ -127,7 +137,10 @@ class OpenRouter:
 
     async def _once(self, deadline: float, access: Access, body: dict[str, Any]) -> Completion:
         with self._attempts.watched(access):
-            return self._completion(access, _read(await self._http.post(access, body, deadline - self._clock())))
+            posted = await self._http.post(access, body, deadline - self._clock())
+            if not 200 <= posted.status < 300:
+                raise refusal(posted.status, posted.headers, posted.body)
+            return self._completion(access, _read(posted.body))
 
     def _completion(self, access: Access, answer: Any) -> Completion:
         if not isinstance(answer, dict):
@@ -153,55 +166,53 @@ class OpenRouter:
 
     # -- a stream ------------------------------------------------------------------------------------------------
 
-    async def _begun(self, request: ChatRequest, deadline: float) -> tuple[_Pieces, str | Completion]:
+    async def _begun(self, request: ChatRequest, deadline: float) -> _Begun | Completion:
         """The stream and its first piece: until that came, it may be tried again. An endpoint that refuses to stream
-        is asked for the whole answer."""
+        is asked for the whole answer, and one may give it at once."""
         access = request.access
         while not self._ladder.never_streams(access):
             plain = self._ladder.is_plain(access.base_url)
             body = request_body(request, stream=True, plain=plain)
             try:
-                return await self._attempts.retried(deadline, partial(self._open, deadline), access, body)
+                return await self._attempts.retried(deadline, self._open, access, body)
             except FormatRefused as refused:
                 if not refused.unknown_field or plain:
                     break
                 self._ladder.knows_no_extras(access.base_url)
-        pieces = _at_once(await self._plain(request, deadline))
+        completion = await self._plain(request, deadline)
         self._ladder.streams_never(access)
-        return pieces, await anext(pieces)
+        return completion
 
-    async def _open(self, deadline: float, access: Access, body: dict[str, Any]) -> tuple[_Pieces, str | Completion]:
+    async def _open(self, deadline: float, access: Access, body: dict[str, Any]) -> _Begun | Completion:
         with self._attempts.watched(access):
-            pieces = self._pieces(access, body, deadline - self._clock())
+            opened = await self._http.opened(access, body, deadline - self._clock())
             try:
-                return pieces, await anext(pieces)
+                if opened.headers.get("content-type", "").startswith("application/json"):  # whole all the same
+                    completion = self._completion(access, _read(await all_of(opened.more)))
+                    opened.close()
+                    return completion
+                streamed = Streamed()
+                return opened, streamed, await self._more(access, opened, streamed)
             except BaseException:
-                await pieces.aclose()
+                opened.close()
                 raise
 
-    async def _pieces(self, access: Access, body: dict[str, Any], seconds: float) -> _Pieces:
-        opened = await self._http.opened(access, body, seconds)
+    async def _more(self, access: Access, opened: Opened, streamed: Streamed) -> str | Completion:
+        """The text that comes next, or what all of it was."""
         try:
-            if opened.headers.get("content-type", "").startswith("application/json"):  # whole all the same
-                async for piece in _at_once(self._completion(access, _read(await all_of(opened.more)))):
-                    yield piece
-                return
-            streamed, some = Streamed(), False
-            try:
-                while data := await opened.more():
-                    if text := streamed.take(data):
-                        some = True
-                        yield text
-            except (asyncio.CancelledError, GeneratorExit):  # nobody listens any more; it was asked for all the same
-                self._used(access, streamed.whole())
-                raise
-        finally:
-            opened.close()
+            while data := await opened.more():
+                if text := streamed.take(data):
+                    return text
+        except asyncio.CancelledError:  # nobody listens any more; it was asked for all the same
+            self._used(access, streamed.whole())
+            raise
+        opened.close()
         answer = streamed.whole()
-        if answer["choices"][0]["finish_reason"] is None and some:
+        choice = answer["choices"][0]
+        if choice["finish_reason"] is None and choice["message"]["content"]:
             # The connection may end in the middle of an answer without any sign but this one.
             raise LLMUnavailable("the language model's answer is not whole")
-        yield self._completion(access, answer)
+        return self._completion(access, answer)
 
     def _used(self, access: Access, answer: Mapping[str, Any]) -> Usage:
         usage = chat_usage(answer.get("usage"))
@@ -232,10 +243,3 @@ def _read(raw: bytes) -> Any:
         return orjson.loads(raw)
     except orjson.JSONDecodeError:
         raise LLMUnavailable("the language model's answer is not JSON") from None
-
-
-async def _at_once(completion: Completion) -> _Pieces:
-    """A whole answer as a stream."""
-    if completion.text:
-        yield completion.text
-    yield completion

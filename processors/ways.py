@@ -8,7 +8,7 @@ a stream fifteen times as much for each piece. What goes through a proxy aiohttp
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ import orjson
 from processors.llm import Access, LLMError
 from processors.loading import in_part, loaded
 from processors.openrouter_errors import from_status
-from processors.posts import Growing, Posts, encoded, head_of
+from processors.posts import Growing, Posted, Posts, encoded, head_of
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientTimeout
@@ -64,8 +64,8 @@ class _ByAiohttp:
 
 
 class Ways:
-    """To all endpoints. Calls raise LLMError for what an endpoint refuses, and the HTTP client's own errors. A redirect
-    is a refusal like any other: nothing is led elsewhere."""
+    """To all endpoints. Calls raise the HTTP client's own errors. A redirect is a refusal like any other: nothing is
+    led elsewhere."""
 
     def __init__(self) -> None:
         self._http: AsyncClient | None = None
@@ -85,23 +85,20 @@ class Ways:
             await self._http.aclose()
         self._http = None
 
-    async def post(self, access: Access, body: dict[str, Any], seconds: float) -> bytes:
-        """The whole answer; after so many seconds without it TimeoutError is raised."""
+    def post(self, access: Access, body: dict[str, Any], seconds: float) -> Coroutine[Any, Any, Posted]:
+        """The whole answer, also one that is a refusal; after so many seconds without it TimeoutError is raised."""
         posts = self._way(access.base_url).posts
-        if posts is not None:
-            posted = await posts.post(self._head(access), encoded(body), _patience(access.timeout), seconds)
-            if not 200 <= posted.status < 300:
-                raise _refusal(posted.status, posted.headers, posted.body)
-            return posted.body
+        if posts is None:
+            return self._by_aiohttp(access, body, seconds)
+        return posts.post(self._head(access), encoded(body), _patience(access.timeout), seconds)
+
+    async def _by_aiohttp(self, access: Access, body: dict[str, Any], seconds: float) -> Posted:
         async with asyncio.timeout(seconds), self._asked(access, body) as response:
-            raw = await response.read()
-            if not 200 <= response.status < 300:
-                raise _refusal(response.status, response.headers, raw)
-            return raw
+            return Posted(response.status, await response.read(), list(response.raw_headers))
 
     async def opened(self, access: Access, body: dict[str, Any], seconds: float) -> Opened:
         """The answer as it comes, for so many seconds: then TimeoutError is raised in the place of more. To be
-        closed."""
+        closed. Raises LLMError for what the endpoint refuses."""
         posts = self._way(access.base_url).posts
         answer: Growing | _ByAiohttp
         if posts is not None:
@@ -112,7 +109,7 @@ class Ways:
                 answer = _ByAiohttp(await self._asked(access, body), until)
         try:
             if not 200 <= answer.status < 300:
-                raise _refusal(answer.status, answer.headers, await all_of(answer.more))
+                raise refusal(answer.status, answer.headers, await all_of(answer.more))
         except BaseException:
             answer.close()
             raise
@@ -191,7 +188,8 @@ def _patience(seconds: float) -> ClientTimeout:
     return ClientTimeout(connect=seconds, sock_connect=min(_CONNECT, seconds), sock_read=seconds)
 
 
-def _refusal(status: int, headers: Mapping[str, str], raw: bytes) -> LLMError:
+def refusal(status: int, headers: Mapping[str, str], raw: bytes) -> LLMError:
+    """What an answer says that is none of 2xx."""
     try:
         said = orjson.loads(raw)
     except orjson.JSONDecodeError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -117,12 +117,17 @@ class LineSender:
                 return integer(found, "count") or 1
         return 1
 
-    async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
+    def send(self, tenant: Tenant, target: Target, call: Call) -> Coroutine[Any, Any, Sent]:
         """Makes a call of `plan` or `instead`. An answer that says no more than that it was taken is enough."""
-        if self._client is None:
-            await self.warm()
-        send = self._by_sdk if self._posts is None else partial(self._posted, self._posts)
-        return await self._with_token(tenant, target.channel, partial(send, call))
+        return self._first(tenant, target, call) if self._client is None else self._sent(tenant, target, call)
+
+    async def _first(self, tenant: Tenant, target: Target, call: Call) -> Sent:
+        await self.warm()
+        return await self._sent(tenant, target, call)
+
+    def _sent(self, tenant: Tenant, target: Target, call: Call) -> Coroutine[Any, Any, Sent]:
+        send = self._by_sdk if self._posts is None else self._posted
+        return self._with_token(tenant, target.channel, send, call)
 
     def instead(self, tenant: Tenant, target: Target, call: Call, error: Exception) -> Call | None:
         """A push in place of a reply whose token is spent. Only for a reply that was certainly never made before: else
@@ -216,8 +221,10 @@ class LineSender:
         await self._made(*(tenant, channel, method, self._client.asked, verb, path, body), found=found)
         return found[0] if found else EMPTY
 
-    async def _posted(self, posts: Posts, call: Call, token: str) -> Sent:
+    async def _posted(self, call: Call, token: str) -> Sent:
         """Below the SDK's client, which costs as much as the call."""
+        posts = self._posts
+        assert posts is not None
         head = self._heads.get((call.method, token)) or self._head(call.method, token)
         if call.method == "push" and call.key:
             head += b"X-Line-Retry-Key: %b\r\n" % call.key.encode()
@@ -268,18 +275,20 @@ class LineSender:
     ) -> Sent:
         """Makes one call of the SDK's and tells its errors as ours. What it returned is put into `found`."""
         made = partial(self._made_with, method, call, *arguments, found=found, **options)
-        return await self._with_token(tenant, channel, lambda token: made(token=token))
+        return await self._with_token(tenant, channel, lambda call, token: call(token=token), made)
 
-    async def _with_token(self, tenant: Tenant, channel: str, make: Callable[[str], Awaitable[Sent]]) -> Sent:
+    async def _with_token(
+        self, tenant: Tenant, channel: str, make: Callable[[Any, str], Awaitable[Sent]], call: Any
+    ) -> Sent:
         settings = _channel(tenant, channel)
         token = await self._tokens.of(settings)
         try:
-            return await make(token)
+            return await make(call, token)
         except ChannelBroken:
             if not self._tokens.refused(settings, token):
                 raise
             token = await self._tokens.of(settings)
-        return await make(token)
+        return await make(call, token)
 
     async def _made_with(
         self,

@@ -78,7 +78,7 @@ class Draft:
         self._target = target
         self._show = show
         self._said: Callable[[], str] = str
-        self._news = asyncio.Event()
+        self._news: asyncio.Event | None = None  # once it is shown
         self._begins: asyncio.TimerHandle | None = None
         self._showing: asyncio.Task[None] | None = None
         self._flying = False
@@ -88,12 +88,14 @@ class Draft:
         if self._over:
             return
         self._said = said
-        self._news.set()
-        if self._begins is None:
+        if self._news is not None:
+            self._news.set()
+        elif self._begins is None:
             self._begins = asyncio.get_running_loop().call_later(self._times.first_after, self._begin)
 
     def _begin(self) -> None:
-        self._showing = asyncio.create_task(self._show_all())
+        self._news = asyncio.Event()
+        self._showing = asyncio.create_task(self._show_all(self._news))
 
     async def close(self) -> None:
         self._over = True
@@ -110,7 +112,7 @@ class Draft:
         showing.cancel()
         await asyncio.wait({showing})
 
-    async def _show_all(self) -> None:
+    async def _show_all(self, news: asyncio.Event) -> None:
         target = self._target
         self._limits = limits_beside(target)
         self._place: dict[str, Any] = {"chat_id": target.chat_id, "draft_id": 1 + secrets.randbelow(2**31 - 1)}
@@ -118,11 +120,11 @@ class Draft:
             self._place["message_thread_id"] = int(target.thread_id)
         shown, at = "", 0.0
         while not self._over:
-            self._news.clear()
+            news.clear()
             pieces = render_telegram(so_far(self._said()[:LONGEST]))
             old = time.monotonic() - at > self._times.anew
             if not pieces or (pieces[0].text == shown and not old):
-                await self._more()
+                await self._more(news)
             elif not await self._may_pass():
                 await asyncio.sleep(self._times.again)
             elif not self._over:
@@ -131,10 +133,10 @@ class Draft:
                 shown, at = pieces[0].text, time.monotonic()
                 await asyncio.sleep(self._times.every)
 
-    async def _more(self) -> None:
+    async def _more(self, news: asyncio.Event) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(self._times.anew):
-                await self._news.wait()
+                await news.wait()
 
     async def _may_pass(self) -> bool:
         try:

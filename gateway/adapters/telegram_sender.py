@@ -76,7 +76,9 @@ class TelegramSender:
 
     async def send(self, tenant: Tenant, target: Target, call: Call) -> Sent:
         """Makes a call of `plan` or `instead`."""
-        result = await self.call(tenant, target.channel, call.method, call.body)
+        token = _token(tenant, target.channel)
+        bots = self._bots or await self.warm()
+        result = await bots.call(token, call.method, call.body, self._timeout)
         message_id = integer(result, "message_id") if isinstance(result, dict) else None
         return Sent(() if message_id is None else (str(message_id),))
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     ConfigDict,
     Field,
-    PrivateAttr,
     StringConstraints,
     model_validator,
 )
@@ -363,7 +362,6 @@ class Tenant(TenantFile):
     """A tenant with its id and every value resolved: its own, else the environment's, else the default."""
 
     id: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]
-    _times: OpeningTimes | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
@@ -378,9 +376,7 @@ class Tenant(TenantFile):
         return {**value, "agents": {DEFAULT_AGENT: {}, **agents}}
 
     def model_post_init(self, context: Any, /) -> None:
-        if self.business_hours or self.holidays:
-            week = week_of(self.business_hours) if self.business_hours else None
-            self._times = OpeningTimes(week, self.holidays, self.timezone)
+        _ = self.times  # what is wrong with them is told when the file is read
 
     def agent(self, name: str = DEFAULT_AGENT) -> Agent | None:
         """The agent of that name; None: there is none."""
@@ -407,11 +403,14 @@ class Tenant(TenantFile):
         text = (own.en if wanted == "en" else own.th) if own else None
         return text or BUILT_IN[name].within(wanted)
 
-    @property
+    @cached_property  # each turn asks; a private attribute takes pydantic six calls
     def times(self) -> OpeningTimes | None:
         """When the shop is open; None: it gives no hours, and is always."""
-        return self._times
+        if not (self.business_hours or self.holidays):
+            return None
+        week = week_of(self.business_hours) if self.business_hours else None
+        return OpeningTimes(week, self.holidays, self.timezone)
 
     def is_open(self, now: datetime) -> bool:
         """Is the shop open at `now` (aware)? Always, if it gives no hours."""
-        return self._times is None or self._times.is_open(now)
+        return (times := self.times) is None or times.is_open(now)

@@ -90,14 +90,11 @@ _TOGETHER = frozenset((Kind.TEXT, Kind.IMAGE, Kind.VIDEO, Kind.AUDIO, Kind.FILE,
 BEGUN = "begun"  # in a message's `extra`: the outbox of an answer under way when the process that made it ended
 MAX_TEXT = 20_000  # characters kept of one message; the rest is cut, and the message says so in `extra["cut"]`
 
-_decoder = msgspec.json.Decoder(InboundMessage)
-
 
 encode: Callable[[InboundMessage], bytes] = msgspec.json.Encoder().encode
 
 
-def decode(raw: bytes) -> InboundMessage:
-    return _decoder.decode(raw)
+decode: Callable[[bytes], InboundMessage] = msgspec.json.Decoder(InboundMessage).decode
 
 
 class QuickReply(msgspec.Struct, frozen=True):

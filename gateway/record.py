@@ -24,7 +24,10 @@ _WORDLESS = KINDS | {Kind.OTHER}  # what we call such a thing is no word of the 
 def said(messages: Sequence[InboundMessage], outbox: Outbox, now: datetime, staff_said: str | None) -> list[Message]:
     """The customer's lines and the answer's. Their `metadata` names them as the platform does, so that an edit, an
     unsend or a quote finds them, and in a group its writer."""
-    lines = [_line(message) for message in messages if message.kind not in _SAYS_NOTHING and described(message)]
+    lines = []
+    for message in messages:
+        if message.kind not in _SAYS_NOTHING and (words := described(message)):
+            lines.append(_line(message, words))
     if outbox.answer.text and (outbox.delivered or outbox.over or outbox.promised):
         told: Message = {
             "role": "bot",
@@ -45,10 +48,10 @@ def said(messages: Sequence[InboundMessage], outbox: Outbox, now: datetime, staf
     return lines
 
 
-def _line(message: InboundMessage) -> Message:
+def _line(message: InboundMessage, words: str) -> Message:
     line: Message = {
         "role": "user",
-        "message": described(message),
+        "message": words,
         "timestamp": iso(datetime.fromtimestamp(message.received_at, UTC)),
         "message_id": event_of(message),
     }

@@ -98,14 +98,11 @@ class Spending:
         return back
 
     def _of(self, tenant: str) -> defaultdict[Field, int]:
-        of = tenant, *_month_in(self._tenant_of(tenant), self._clock())
+        known = self._tenant_of(tenant)
+        of = tenant, *month_in(known.timezone if known else "UTC", self._clock())
         if (counts := self._counts.get(of)) is None:
             counts = self._counts[of] = defaultdict(int)
         return counts
-
-
-def _month_in(tenant: Tenant | None, now: datetime) -> tuple[int, int]:
-    return month_in(tenant.timezone if tenant else "UTC", now)
 
 
 async def months(
@@ -119,7 +116,8 @@ async def months(
     pipe: Any = client.pipeline(transaction=False)
     now = clock()
     for tenant in ids:
-        pipe.hgetall(_key(tenant, *_month_in(tenant_of(tenant), now)))
+        known = tenant_of(tenant)
+        pipe.hgetall(_key(tenant, *month_in(known.timezone if known else "UTC", now)))
     try:
         found = await pipe.execute() if ids else []
     except (RedisError, OSError) as error:

@@ -70,10 +70,6 @@ class _Series:
         self.counts = [0] * (len(self.steps) + 1)
         self.sum = 0.0
 
-    def took(self, seconds: float) -> None:
-        self.counts[bisect_left(self.steps, seconds)] += 1
-        self.sum += seconds
-
 
 class Timings:
     """A process's, counted and where somebody wants to look, traced."""
@@ -89,7 +85,8 @@ class Timings:
         one = self._lately.get((name, labels))
         if one is None:
             one = self._lately[name, labels] = _Series(name, labels)
-        one.took(seconds)
+        one.counts[bisect_left(one.steps, seconds)] += 1
+        one.sum += seconds
 
     def into(self, pipe: Any) -> Callable[[], None]:
         """Adds what was counted to a pipeline; what comes back counts it again, where that could not be sent."""
@@ -179,7 +176,7 @@ class Timings:
                 return found
             finally:
                 seconds = monotonic() - began
-                result.counts[bisect_left(STORE_STEPS, seconds)] += 1  # as `took`
+                result.counts[bisect_left(STORE_STEPS, seconds)] += 1
                 result.sum += seconds
 
         return timed

@@ -141,7 +141,8 @@ class _Plain(aioredis.Redis):
 
     def understood(self, name: str, answer: Any, options: dict[str, Any]) -> Any:
         """An answer as the library's callers know it."""
-        read = self.response_callbacks.get(name)
+        known: Any = self.response_callbacks
+        read = dict.get(known, name)  # the library's own `get` looks for other cases of the name
         if read is None:
             return answer
         return read(answer, **{word: value for word, value in options.items() if word != "keys"})
@@ -172,9 +173,9 @@ class _PlainPipeline(Pipeline):
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
         stack: Any = self.command_stack
         others = self.scripts or self.connection or self.watching or len(stack) > _SMALL
-        if others or not stack or not all(args[0] in SHORT for args, _ in stack):
+        commands = [args for args, _ in stack if args[0] in SHORT]
+        if others or not stack or len(commands) < len(stack):
             return await _in_time(super().execute(raise_on_error))
-        commands = [args for args, _ in stack]
         try:
             if self.is_transaction or self.explicit_transaction:
                 *said, answers = await self._client.ask([("MULTI",), *commands, ("EXEC",)])
@@ -182,13 +183,16 @@ class _PlainPipeline(Pipeline):
                     raise next((one for one in said if isinstance(one, RedisError)), answers)
             else:
                 answers = await self._client.ask(commands)
-            found = []
+            found, refused = [], False
             for (args, options), answer in zip(stack, answers, strict=True):
-                if isinstance(answer, RedisError) and not isinstance(answer, ResponseError):
+                if not isinstance(answer, RedisError):
+                    found.append(self._client.understood(args[0], answer, options))
+                elif not isinstance(answer, ResponseError):
                     raise answer
-                told = isinstance(answer, RedisError)
-                found.append(answer if told else self._client.understood(args[0], answer, options))
-            if raise_on_error:
+                else:
+                    refused = True
+                    found.append(answer)
+            if refused and raise_on_error:
                 self.raise_first_error(stack, found)
             return found
         finally:

@@ -336,7 +336,7 @@ def _claim(row: list[Any]) -> Claim:
         token=token.decode(),
         attempts=attempts,
         max_attempts=allowed,
-        messages=tuple(decode(entry[entry.index(b"\n") + 1 :]) for entry in entries),
+        messages=tuple([decode(entry[entry.index(b"\n") + 1 :]) for entry in entries]),
         session=session or None,
         outbox=outbox or None,
         failure=failure.decode("utf-8", "replace") or None,

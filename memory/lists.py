@@ -17,6 +17,7 @@ from memory.file_locks import exclusive
 
 KEYS, BLOCKED, OPTED_OUT = NAMES = ("keys", "blocked", "opted_out")  # what lies in the database where there is one
 
+LOOK_EVERY = 0.1  # seconds: many messages of many shops come in that time
 _RACY = 1.0  # seconds: a folder that changed this shortly ago may change again within the same tick of its clock
 
 Listed = list[Any]
@@ -30,8 +31,8 @@ class Lists(Protocol):
     """
 
     def of(self, tenant: str, *, however_old: bool = False) -> Listed:
-        """As it is, or was a few seconds ago. With `however_old` what is known of it is good enough when it can't be
-        asked for."""
+        """As it is, or was seconds ago. With `however_old` what was seen within LOOK_EVERY is not looked up again,
+        and what is known of it is good enough when it can't be."""
         ...
 
     def change(self, tenant: str, change: Change) -> None:
@@ -77,9 +78,15 @@ class SmallLists:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._seen: tuple[int, Mapping[str, Listed]] | None = None
+        self._lately: tuple[float, Mapping[str, Listed]] = -LOOK_EVERY, {}  # when anybody looked last, and at what
 
     def of(self, tenant: str, *, however_old: bool = False) -> Listed:
-        return self._all().get(tenant, [])
+        at, there = self._lately
+        if not however_old or (now := time.monotonic()) - at >= LOOK_EVERY:
+            there = self._all()
+            if however_old:
+                self._lately = now, there
+        return there.get(tenant, [])
 
     def change(self, tenant: str, change: Change) -> None:
         path = keys.list_file(self._folder, tenant)
@@ -91,6 +98,7 @@ class SmallLists:
                 _write(path, after)
             else:
                 _beside(path).unlink(missing_ok=True)
+        self._lately = -LOOK_EVERY, {}
 
     def note(self, tenant: str, change: Change) -> None:
         with suppress(OSError):  # as of a full disk

@@ -36,6 +36,8 @@ PATIENCE = 1.0  # seconds for a put: LINE gives up on a webhook after two
 AT_ONCE = 500  # messages of one put: a script takes no more than some thousand values, and holds up everybody meanwhile
 PROBE_EVERY = 0.5  # seconds while it is away
 CONTACT_EVERY = 5.0  # seconds while it is not
+LOOK_EVERY = 0.001  # seconds between looks whether others left anything on disk; what this process does is known
+SWEEP_EVERY = 30.0  # seconds between looks for what a writer who was killed left unfinished there
 
 RECENT = 60.0  # seconds after which nothing put into the inbox waits there but what was seen waiting
 MOST_SEEN = 5_000  # conversations that are looked through for that; if more wait, nobody is answered from here
@@ -62,9 +64,10 @@ class SafeInbox:
         self._recent = recent
         self._puts = LastPuts(spool.folder / "recent")
         self._contact_at = -CONTACT_EVERY
+        self._swept_at = -SWEEP_EVERY
         self._crowded = False
         self._putting = Together(self._through)
-        self._spooled: bool | None = None  # whether the spool holds anything, as this turn of the event loop saw it
+        self._spooled = -LOOK_EVERY, False  # when that was last looked for, and whether the spool holds anything
         self._tasks: set[asyncio.Task[list[bool]]] = set()
         self._writing: dict[str, asyncio.Future[None]] = {}  # by conversation: the last that is on its way to the disk
         self._accepted = 0  # nanoseconds since 1970, the last one that was given out
@@ -86,17 +89,19 @@ class SafeInbox:
         the event loop goes together. False: the inbox is away, and nothing was begun."""
         if self.away:
             return False
-        if self._spooled is None:
-            self._spooled = not self._spool.is_empty()
-            asyncio.get_running_loop().call_soon(self._look_anew)
-        if self._spooled or self._writing:
+        if self._writing or self._holds_any():
             self._apart(self.put(messages), told)
         else:
             self._putting.soon(messages, partial(self._went, messages, told))
         return True
 
-    def _look_anew(self) -> None:
-        self._spooled = None
+    def _holds_any(self) -> bool:
+        """One look for all that comes together."""
+        seen_at, spooled = self._spooled
+        if (now := time.monotonic()) - seen_at >= LOOK_EVERY:
+            spooled = not self._spool.is_empty()
+            self._spooled = now, spooled
+        return spooled
 
     def _went(self, messages: Messages, told: Told, outcome: Sequence[bool] | BaseException) -> None:
         if isinstance(outcome, InboxUnavailable):
@@ -142,6 +147,7 @@ class SafeInbox:
                 await asyncio.wait(before)
             return await asyncio.to_thread(self._spool.add, messages, doubtful=doubtful, accepted_at=order)
         finally:
+            self._spooled = -LOOK_EVERY, False
             written.set_result(None)
             for name in names:
                 if self._writing.get(name) is written:
@@ -238,6 +244,9 @@ class SafeInbox:
         return True
 
     async def _bring_home(self) -> None:
+        if self._spool.is_empty() and time.monotonic() - self._swept_at < SWEEP_EVERY:
+            return
+        self._swept_at = time.monotonic()
         entries = await asyncio.to_thread(self._spool.free)
         try:
             while entries:

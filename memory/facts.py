@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Literal, Self
 
 import orjson
@@ -61,6 +62,7 @@ DEFAULT_PRIORITY = {
     FactType.SELF_KNOWLEDGE: Priority.MEDIUM,
 }
 MANY = frozenset({"allergies", "likes", "dislikes"})  # a person can have several of: always lists
+_USERS = Scope.USER  # by its class it takes a call
 _OBSERVED = ("preferred_language", "current_topic")  # shown by every message: showing it again confirms nothing
 _NARROW_TO_WIDE = list(Scope)
 _KEPT_SOURCES = 20
@@ -293,7 +295,7 @@ def taken_back(facts: Iterable[Fact], key: str, value: Any, now: datetime, scope
 
 def attributes(facts: Iterable[Fact]) -> dict[str, Any]:
     """The view by key of what holds for the user."""
-    return {one.key: one.value for one in facts if one.current and one.scope is Scope.USER}
+    return {one.key: one.value for one in facts if one.superseded_by is None and one.scope is _USERS}
 
 
 def from_attributes(
@@ -378,6 +380,9 @@ def upserted(facts: Iterable[Fact], changed: Iterable[Fact]) -> list[Fact]:
     return list(out.values())
 
 
+_confidence = attrgetter("confidence")
+
+
 def narrowest(facts: Iterable[Fact], key: str) -> Fact | None:
     """The current fact with this key; the narrowest scope goes first. Space, `_` and `-` are alike."""
     found = [one for one in facts if one.current and key_form(one.key) == key_form(key)]
@@ -388,11 +393,11 @@ def visible(facts: Iterable[Fact]) -> list[Fact]:
     """One fact a key, of the narrowest scope; the surest first."""
     best: dict[str, Fact] = {}
     for one in facts:
-        if one.current:
+        if one.superseded_by is None:
             form = key_form(one.key)
             if form not in best or _NARROW_TO_WIDE.index(one.scope) < _NARROW_TO_WIDE.index(best[form].scope):
                 best[form] = one
-    return sorted(best.values(), key=lambda one: -one.confidence)
+    return sorted(best.values(), key=_confidence, reverse=True)
 
 
 def same(one: Any, other: Any) -> bool:

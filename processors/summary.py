@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,16 +30,18 @@ _TOPICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 _COUNTED = (
     # type, in Thai, in English (once, more often)
-    (EventType.TRANSACTION, "สั่งซื้อหรือชำระเงิน {n} ครั้ง", ("Ordered or paid once", "Ordered or paid {n} times")),
-    (EventType.COMPLAINT, "ร้องเรียน {n} ครั้ง", ("complained once", "complained {n} times")),
-    (EventType.REQUEST, "ขอให้ดำเนินการ {n} ครั้ง", ("made one request", "made {n} requests")),
-    (EventType.SUPPORT, "ขอความช่วยเหลือ {n} ครั้ง", ("needed help once", "needed help {n} times")),
-    (EventType.FEEDBACK, "ให้ความเห็น {n} ครั้ง", ("gave feedback once", "gave feedback {n} times")),
-    (EventType.INFORMATION, "แจ้งข้อมูล {n} ครั้ง", ("gave details once", "gave details {n} times")),
+    (EventType.TRANSACTION, "สั่งซื้อหรือชำระเงิน %d ครั้ง", ("Ordered or paid once", "Ordered or paid %d times")),
+    (EventType.COMPLAINT, "ร้องเรียน %d ครั้ง", ("complained once", "complained %d times")),
+    (EventType.REQUEST, "ขอให้ดำเนินการ %d ครั้ง", ("made one request", "made %d requests")),
+    (EventType.SUPPORT, "ขอความช่วยเหลือ %d ครั้ง", ("needed help once", "needed help %d times")),
+    (EventType.FEEDBACK, "ให้ความเห็น %d ครั้ง", ("gave feedback once", "gave feedback %d times")),
+    (EventType.INFORMATION, "แจ้งข้อมูล %d ครั้ง", ("gave details once", "gave details %d times")),
 )
 _QUOTED = frozenset(kind for kind, *_ in _COUNTED)
 _OFTEN = 3  # questions about one thing
 _MOST_KNOWN = 10_000
+_INQUIRY = EventType.INQUIRY  # by its class it takes a call
+_times = itemgetter(1)
 _known_topics: dict[int, tuple[str, ...]] = {}  # of a question, by its hash
 
 
@@ -82,7 +85,7 @@ class Tally:
         for event in events:
             kind = event.event_type
             counts[kind] = counts.get(kind, 0) + 1
-            if kind is EventType.INQUIRY:
+            if kind is _INQUIRY:
                 for topic in _topics_of(event.said):
                     asked[topic] = asked.get(topic, 0) + 1
             else:
@@ -98,9 +101,9 @@ class Tally:
         for event_type, in_thai, (once, more) in _COUNTED:
             if not (count := self._counts.get(event_type, 0)):
                 continue
-            said = in_thai.format(n=count) if thai else once if count == 1 else more.format(n=count)
+            said = in_thai % count if thai else once if count == 1 else more % count
             parts.append(f"{said} ({'ล่าสุด' if thai else 'last'} {self._newest[event_type]})")
-        for topic, count in sorted(self._asked.items(), key=lambda one: -one[1])[:2]:
+        for topic, count in sorted(self._asked.items(), key=_times, reverse=True)[:2]:
             in_thai_topic, english, _ = _TOPICS[topic]
             if thai:
                 parts.append(f"{'ถามเรื่อง' if count < _OFTEN else 'มักถามเรื่อง'}{in_thai_topic}")
@@ -174,7 +177,7 @@ def _topics_of(question: str) -> tuple[str, ...]:
     name = hash(question)
     if (known := _known_topics.get(name)) is None:
         text = normalise(question)
-        known = tuple(topic for topic, (_, _, words) in _TOPICS.items() if any(map(text.__contains__, words)))
+        known = tuple([topic for topic, (_, _, words) in _TOPICS.items() if any(map(text.__contains__, words))])
         if len(_known_topics) >= _MOST_KNOWN:
             _known_topics.clear()
         _known_topics[name] = known

@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
 from pathlib import Path
 
 from memory import keys
@@ -52,7 +53,7 @@ class Notes:
     def note(self, tenant: str, user: str) -> None:
         """Never raises: what could not be noted is found when everybody is compared."""
         path = keys.changes_file(self._plain_base, tenant)
-        line = json.dumps(user).encode() + b"\n"
+        line = encode_basestring_ascii(user).encode() + b"\n"  # as json.dumps does
         try:
             with _open(path, fcntl.LOCK_SH, create=True) as file:
                 size = os.fstat(file).st_size

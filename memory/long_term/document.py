@@ -354,7 +354,7 @@ def copy(memory: LongTermMemory) -> LongTermMemory:
 
 def lent(memory: LongTermMemory) -> LongTermMemory:
     """For whoever looks at it for a moment and changes nothing: what they ask to be made of it is not held."""
-    return events.copied(memory, {})
+    return events.lent(memory)
 
 
 def salvage(raw: bytes, tenant: str, user: str) -> Document:

@@ -70,6 +70,9 @@ def read(raw: bytes | msgspec.Raw) -> list[Event] | None:
         return None
     if not found:
         return found
+    if len(found) == 1:  # each turn's
+        one = found[0]
+        return found if memoryview(one.payload)[0] == _OBJECT and 1 < one.timestamp.year < MAXYEAR else None
     begin = {memoryview(one.payload)[0] for one in found}
     years = {one.timestamp.year for one in found}
     named = [one.event_id for one in found if one.event_id]
@@ -92,6 +95,16 @@ class InOrder(list[Event]):
         if rules.days and self[0].timestamp < now - timedelta(days=rules.days):
             return None
         return InOrder([*self, one])
+
+    def important(self, least: float, most: int) -> list[Event]:
+        """The newest of at least that score."""
+        found: list[Event] = []
+        for one in reversed(self):
+            if one.importance_score >= least:
+                found.append(one)
+                if len(found) == most:
+                    break
+        return found[::-1]
 
 
 def in_order(events: Sequence[Event]) -> bool:
@@ -153,6 +166,15 @@ def copied(memory: M, fields: Mapping[str, Any], strange: Mapping[str, Any] | No
     return out
 
 
+def lent(memory: M) -> M:
+    """Another one with the same values: what is made when it is asked for is made in this one alone."""
+    out = memory.__class__.__new__(memory.__class__)
+    _set(out, "__dict__", memory.__dict__.copy())
+    for name in ("__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+        _set(out, name, getattr(memory, name))
+    return out
+
+
 def told(memory: LongTermMemory) -> Sequence[Event] | None:
     """None: they were made, and may have been changed since."""
     return _own(memory)["_told"] if _unread(memory) else None
@@ -165,7 +187,7 @@ def beside(memory: LongTermMemory) -> dict[str, Any]:
 
 
 def _unread(memory: LongTermMemory) -> bool:
-    return isinstance(memory, Unread) and "events" not in memory.__dict__
+    return type(memory) is Unread and "events" not in memory.__dict__
 
 
 def _own(memory: LongTermMemory) -> dict[str, Any]:
@@ -203,7 +225,7 @@ def important(memory: LongTermMemory, least: float, most: int) -> list[dict[str,
     if events is None:
         found = sorted((one for one in memory.events if one.importance_score >= least), key=_when)
         return [one.model_dump(mode="json", exclude_none=True) for one in found[-most:]]
-    if type(events) is Many:
+    if type(events) is Many or type(events) is InOrder:
         return [one.plain() for one in events.important(least, most)]
     return [one.plain() for one in sorted([one for one in events if one.importance_score >= least], key=_when)[-most:]]
 

@@ -158,7 +158,10 @@ class Files:
         if entry is None or entry.mark.file is None or told(entry.memory) is None:
             return None
         # Whoever is forgotten later than this look takes the files away, which `append` notices.
-        if not all(addition.ahead for addition in additions) or not self._forgotten.surely_not(tenant, user):
+        for addition in additions:
+            if not addition.ahead:
+                return None
+        if not self._forgotten.surely_not(tenant, user):
             return None
         try:
             return self._decided(entry, tenant, additions)

@@ -25,6 +25,7 @@ class Marks:
     def __init__(self, base: Path) -> None:
         self._base = base
         self._plain_base = str(base)  # for each turn's look: pathlib costs more than the look itself
+        self._folders: dict[str, str] = {}  # by tenant
         self._names: dict[str, tuple[int, frozenset[str]]] = {}  # of a folder: its time of change, and what is there
 
     def set(self, tenant: str, user: str, now: datetime) -> None:
@@ -36,7 +37,7 @@ class Marks:
 
     def at(self, tenant: str, user: str) -> datetime | None:
         """When this person was forgotten last; None: not within a day."""
-        folder = f"{self._plain_base}/{keys.check_tenant(tenant)}/{FOLDER}"
+        folder = self._folders.get(tenant) or self._folder(tenant)
         try:
             changed = os.stat(folder).st_mtime_ns
         except (FileNotFoundError, NotADirectoryError):
@@ -55,7 +56,7 @@ class Marks:
     def surely_not(self, tenant: str, user: str) -> bool:
         """Whether one look at the folder tells that there is no mark. For an event loop: it comes right behind a write
         to the same folder's files, so that the file system has it in memory; what takes longer is left to `at`."""
-        folder = f"{self._plain_base}/{keys.check_tenant(tenant)}/{FOLDER}"
+        folder = self._folders.get(tenant) or self._folder(tenant)
         try:
             changed = os.stat(folder).st_mtime_ns
         except FileNotFoundError:
@@ -64,6 +65,10 @@ class Marks:
             return False
         known = self._names.get(folder)
         return known is not None and known[0] == changed and not (known[1] and _name(user) in known[1])
+
+    def _folder(self, tenant: str) -> str:
+        found = self._folders[tenant] = f"{self._plain_base}/{keys.check_tenant(tenant)}/{FOLDER}"
+        return found
 
     def _may_hold(self, folder: str, changed: int, user: str) -> bool:
         """By the names in a folder that has been as it is for a while; of a younger one nobody knows: what comes within

@@ -33,7 +33,9 @@ def append(path: str, lines: bytes) -> tuple[int, int]:
         size = before.st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         try:
-            _write_all(descriptor, b"\n" + lines if torn else lines)
+            written = b"\n" + lines if torn else lines
+            if (done := os.write(descriptor, written)) < len(written):
+                _write_all(descriptor, written[done:])
             os.fsync(descriptor)
         except OSError:
             os.ftruncate(descriptor, size)

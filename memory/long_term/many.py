@@ -110,7 +110,7 @@ class Many(Line[Event]):
         gone = max(old, len(times) - (rules.max_events or len(times)))
         if not (ordered or newer_behind(times, gone)):
             return None
-        out = Many(())
+        out = Many.__new__(Many)
         with _growing:
             if self._line.end == self.first + len(self):
                 out._line = self._line

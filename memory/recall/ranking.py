@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from memory.recall.beside import Beside
-from memory.recall.entry import Entry, Findable, Hit, Keep, Line, anything
+from memory.recall.entry import Entry, Findable, Hit, Keep, anything, in_line
 from memory.recall.lexical import Fit, Lexical, Packed, best_of, no_texts
 from memory.recall.speakers import Speakers
 from memory.recall.terms import asked as asked_terms
@@ -95,7 +95,7 @@ class Ranking:
         """Whether anything changed. `many` are of one kind, with times, and ids that are none of the others'; as long
         as they go at the beginning and come at the end, those that stay are only compared. What came at the end is left
         for later as long as all of it is `shown`, as nobody looks for that: several at once take less."""
-        few, many = list(entries), many if isinstance(many, Line) else list(many)
+        few, many = list(entries), many if in_line(many) else list(many)
         went = _went(self._many, many) if self._many is not None else None
         new: Sequence[Findable] = many[max(0, len(self._line) - went) :] if went is not None else ()
         if shown >= {one.id for one in new}:
@@ -172,7 +172,7 @@ class Ranking:
 
     def _give(self, many: Sequence[Findable], first: int) -> None:
         self._many, self._first = many, first
-        self._placed = many.placed if isinstance(many, Line) else None
+        self._placed = many.placed if in_line(many) else None
 
     def _in_line(self, numbers: Iterable[int]) -> list[tuple[float, str, int]]:
         """Those with a time, by their times."""
@@ -433,7 +433,7 @@ def _rank(scores: Mapping[int, float], weight: float, fused: dict[int, float], m
 
 def _went(before: Sequence[Findable], now: Sequence[Findable]) -> int | None:
     """How many went from the beginning, where the rest is what it begins with now; None where it is not."""
-    if isinstance(now, Line) and isinstance(before, Line):
+    if in_line(now) and in_line(before):
         return now.first - before.first if now.follows(before) else None
     if not (before and now):
         return len(before)

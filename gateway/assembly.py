@@ -363,6 +363,7 @@ def turn_of(
     stack.push_async_callback(hearing.close)
     for fetcher in fetchers.values():
         stack.push_async_callback(fetcher.close)
+    hooks = installed()
     turn = Turn(
         tenant_of=tenants.get,
         inbox=inbox,
@@ -384,7 +385,7 @@ def turn_of(
             Commands(manager, Forgetting(manager, inbox, client, settings.data_dir), AuditLog(settings.data_dir)),
         ],
         holders=holders,
-        hooks=Hooks(History(manager.transcripts), installed(), [*([live] if live else []), *watching]),
+        hooks=Hooks(History(manager.transcripts, unread=not hooks), hooks, [*([live] if live else []), *watching]),
         after_hours=after_hours,
         routing=Routing(model),
         ask_staff=AskStaff(desk, tasks, manager.unanswered),

@@ -72,14 +72,16 @@ class Watcher(Protocol):
 
 
 class History:
-    """Our own: what was said before is loaded, what is said now is written down, each message once by its id."""
+    """Our own: what was said before is loaded, what is said now is written down, each message once by its id. `unread`:
+    nobody but our prompt sees what is loaded, which makes of events what it tells."""
 
-    def __init__(self, transcripts: Transcripts) -> None:
+    def __init__(self, transcripts: Transcripts, *, unread: bool = False) -> None:
         self._transcripts = transcripts
+        self._unread = unread
 
     async def before(self, exchange: Exchange) -> Mapping[str, Any]:
         told = context.steady(exchange.session, exchange.history)
-        return context.build(exchange.session, exchange.memory, max_recent_messages=told)
+        return context.build(exchange.session, exchange.memory, max_recent_messages=told, unread=self._unread)
 
     async def after(self, exchange: Exchange) -> None:
         """Raises MemoryFault."""

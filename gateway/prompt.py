@@ -17,6 +17,7 @@ import orjson
 from gateway.fitting import BETWEEN, Room, chosen, newest
 from gateway.riding import ASKS_STAFF
 from gateway.texts import Tongue
+from processors.summary import Told
 from processors.tokens import MESSAGE
 
 L = TypeVar("L", bound=Mapping[str, Any])
@@ -309,17 +310,22 @@ def _when(moment: datetime) -> str:
     return f"{_DAYS[moment.weekday()]} {moment.isoformat(' ', 'minutes')[:16]}"  # strftime takes five times as long
 
 
-def _events(events: Sequence[Mapping[str, Any]], history: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:
+def _events(events: Sequence[dict[str, Any] | Told], history: Sequence[Mapping[str, Any]], now: datetime) -> list[str]:
     """What is not among the messages that the model is given anyway."""
     if not events:
         return []
     told = {line["message"] for line in history}
     out = []
     for event in events:
+        if not isinstance(event, dict):
+            if (said := event.said) not in told:
+                when = event.timestamp.astimezone(now.tzinfo)
+                out.append(f"{when:%Y-%m-%d} {event.event_type}: {said[:EVENT_CHARACTERS]}")
+            continue
         said = str(event.get("payload", {}).get("original_message", ""))
         if said not in told:
-            when = _moment(event.get("timestamp"), now)
-            out.append((f"{when:%Y-%m-%d} " if when else "") + f"{event.get('event_type')}: {said[:EVENT_CHARACTERS]}")
+            at = _moment(event.get("timestamp"), now)
+            out.append((f"{at:%Y-%m-%d} " if at else "") + f"{event.get('event_type')}: {said[:EVENT_CHARACTERS]}")
     return out
 
 

@@ -18,11 +18,14 @@ def build(
     *,
     include_summary: bool = True,
     max_recent_messages: int = 10,
+    unread: bool = False,
 ) -> dict[str, Any]:
     """The `ctx` of the API: with no session its fields are empty and `error` says so.
 
-    `important_events` are dicts with the fields of the long-term file, oldest first.
+    `important_events` are dicts with the fields of the long-term file, oldest first; with `unread` they are the events
+    themselves, of which a prompt tells few.
     """
+    told = events.important(lm, IMPORTANT, IMPORTANT_COUNT) if lm else []
     context: dict[str, Any] = {
         "recent_messages": recent(session, max_recent_messages) if session else [],
         "current_state": session.state if session else None,
@@ -30,7 +33,7 @@ def build(
         "conversation_summary": session.summary if session and include_summary else None,
         "user_attributes": dict(lm.attributes) if lm else {},
         "history_summary": lm.history_summary if lm else "",
-        "important_events": important(lm) if lm else [],
+        "important_events": told if unread else events.plain(told),
     }
     if session is None:
         context["error"] = "there is no live session for this user"
@@ -58,8 +61,3 @@ def shown(session: ShortTermMemory, limit: int) -> list[Message]:
     """The same messages themselves."""
     messages = [*session.carried, *session.history]
     return messages[-limit:] if limit > 0 else []
-
-
-def important(lm: LongTermMemory) -> list[dict[str, Any]]:
-    """The newest five events with a score of 0.7 or more."""
-    return events.important(lm, IMPORTANT, IMPORTANT_COUNT)

@@ -219,15 +219,18 @@ def newest(memory: LongTermMemory, most: int) -> Sequence[Event | MemoryEvent]:
     return (memory.events if events is None else events)[-most:] if most > 0 else []
 
 
-def important(memory: LongTermMemory, least: float, most: int) -> list[dict[str, Any]]:
-    """The newest of at least that score, with the fields of the long-term file."""
+def important(memory: LongTermMemory, least: float, most: int) -> Sequence[Event | MemoryEvent]:
+    """The newest of at least that score."""
     events = told(memory)
-    if events is None:
-        found = sorted((one for one in memory.events if one.importance_score >= least), key=_when)
-        return [one.model_dump(mode="json", exclude_none=True) for one in found[-most:]]
     if type(events) is Many or type(events) is InOrder:
-        return [one.plain() for one in events.important(least, most)]
-    return [one.plain() for one in sorted([one for one in events if one.importance_score >= least], key=_when)[-most:]]
+        return events.important(least, most)
+    some: Sequence[Event | MemoryEvent] = memory.events if events is None else events
+    return sorted([one for one in some if one.importance_score >= least], key=_when)[-most:]
+
+
+def plain(some: Sequence[Event | MemoryEvent]) -> list[dict[str, Any]]:
+    """With the fields of the long-term file."""
+    return [one.plain() if isinstance(one, Event) else one.model_dump(mode="json", exclude_none=True) for one in some]
 
 
 def longer(known: Sequence[Event], new: Sequence[Event], now: datetime, rules: Retention) -> Sequence[Event]:

@@ -109,7 +109,7 @@ class TestUnread:
         assert not any(map(knows, ("e300", "e", "", None)))
         assert [one.event_id for one in events.newest(memory, 3)] == [one.event_id for one in known[-3:]]
         best = sorted((one for one in known if one.importance_score >= 0.7), key=lambda one: one.timestamp)[-5:]
-        assert context.important(memory) == [plain(one) for one in best]
+        assert context.build(None, memory)["important_events"] == [plain(one) for one in best]
         assert events.told(memory) is not None  # none of that made them all
         assert memory.model_copy(update={"history_summary": "x"}).events == known
         plainly = LongTermMemory(

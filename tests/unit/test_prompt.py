@@ -6,8 +6,12 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import orjson
+import pytest
+
 from gateway import prompt
 from gateway.fitting import newest
+from memory.long_term.events import read
 
 NOW = datetime(2026, 3, 6, 10, 28, tzinfo=ZoneInfo("Asia/Bangkok"))
 
@@ -43,11 +47,14 @@ def test_a_model_without_a_system_role_is_told_all_the_same() -> None:
     assert [message["role"] for message in told({}, system_role="user")] == ["user", "user", "user"]
 
 
-def test_an_event_that_stands_in_the_history_is_not_told_twice() -> None:
-    events = [
+@pytest.mark.parametrize("unread", [False, True])
+def test_an_event_that_stands_in_the_history_is_not_told_twice(unread: bool) -> None:
+    events: Any = [
         {"event_type": "COMPLAINT", "timestamp": "2026-03-02T18:30:00Z", "payload": {"original_message": "cold"}},
         {"event_type": "REQUEST", "timestamp": "2026-03-06T03:20:00Z", "payload": {"original_message": "money back"}},
     ]
+    if unread:
+        events = read(orjson.dumps([{**one, "importance_score": 0.9} for one in events]))
     history = [line("user", "money back", "2026-03-06T03:20:00Z")]
     content = moment({"important_events": events, "recent_messages": history})
     # The day is the shop's: half past one in the night of the third.

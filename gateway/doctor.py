@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from redis.exceptions import RedisError
@@ -30,6 +32,7 @@ from memory.errors import LongTermUnavailable
 from memory.redis_client import tls_trouble
 
 TIMEOUT = aiohttp.ClientTimeout(total=10, connect=5)
+_AT_ONCE = 16  # questions to platforms and models
 _REDIS_HANGS = 5.0  # seconds for a Redis that takes connections and answers none, in all
 
 
@@ -57,8 +60,12 @@ async def _examined(settings: Settings) -> list[Finding]:
     findings += _files(settings, tenants) + _secrets(settings, tenants)
     async with aiohttp.ClientSession(timeout=TIMEOUT) as http:
         findings += [finding async for finding in _models(settings, tenants, http)]
-        for tenant in tenants.all():
-            findings += [finding async for finding in _channels(settings, tenant, http)]
+        findings += await _together(
+            _channel(settings, tenant, name, channel, http)
+            for tenant in tenants.all()
+            for name, channel in tenant.channels.items()
+            if isinstance(channel, LineChannel | TelegramChannel)
+        )
     if redis.answers:  # of one that is away nothing is known, which is not that nothing is wrong
         findings += [finding async for finding in _states(settings, tenants)]
     return findings
@@ -181,8 +188,19 @@ async def _models(settings: Settings, tenants: Tenants, http: aiohttp.ClientSess
             users = keys.setdefault((tenant.llm.base_url, tenant.llm.api_key.get_secret_value()), [])
             if "OPENROUTER_API_KEY" not in users:
                 users.append(f"llm.api_key of tenant {tenant.id}")
-    for (base, key), users in keys.items():
-        yield await _model(base, key, ", ".join(users), http)
+    for finding in await _together(_model(base, key, ", ".join(users), http) for (base, key), users in keys.items()):
+        yield finding
+
+
+async def _together(questions: Iterable[Coroutine[Any, Any, Finding]]) -> list[Finding]:
+    """In their order; who does not answer is waited for beside the others."""
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def asked(question: Coroutine[Any, Any, Finding]) -> Finding:
+        async with room:
+            return await question
+
+    return await asyncio.gather(*map(asked, questions))
 
 
 async def _model(base: str, key: str, of: str, http: aiohttp.ClientSession) -> Finding:
@@ -198,25 +216,23 @@ async def _model(base: str, key: str, of: str, http: aiohttp.ClientSession) -> F
     return Finding(False, f"the LLM endpoint {_said(status)} ({of})", f"check {where} and the network")
 
 
-async def _channels(settings: Settings, tenant: Tenant, http: aiohttp.ClientSession) -> AsyncIterator[Finding]:
-    for name, channel in tenant.channels.items():
-        where = f"tenant {tenant.id}, channel {name}"
-        if isinstance(channel, LineChannel):
-            status = await _line_status(settings, channel, http)
-            remedy = "issue a new channel access token in the LINE Developers console, or correct id and secret"
-        elif isinstance(channel, TelegramChannel):
-            status = await _status(
-                http, f"{settings.telegram_api_base}/bot{channel.bot_token.get_secret_value()}/getMe", {}
-            )
-            remedy = "copy the token from BotFather again"
-        else:
-            continue
-        if status == 200:
-            yield Finding(True, f"{where}: the {channel.platform} token works")
-        elif status in (401, 404):
-            yield Finding(False, f"{where}: the {channel.platform} token is refused", remedy)
-        else:
-            yield Finding(False, f"{where}: {channel.platform} {_said(status)}", "check the network and try again")
+async def _channel(
+    settings: Settings, tenant: Tenant, name: str, channel: LineChannel | TelegramChannel, http: aiohttp.ClientSession
+) -> Finding:
+    where = f"tenant {tenant.id}, channel {name}"
+    if isinstance(channel, LineChannel):
+        status = await _line_status(settings, channel, http)
+        remedy = "issue a new channel access token in the LINE Developers console, or correct id and secret"
+    else:
+        status = await _status(
+            http, f"{settings.telegram_api_base}/bot{channel.bot_token.get_secret_value()}/getMe", {}
+        )
+        remedy = "copy the token from BotFather again"
+    if status == 200:
+        return Finding(True, f"{where}: the {channel.platform} token works")
+    if status in (401, 404):
+        return Finding(False, f"{where}: the {channel.platform} token is refused", remedy)
+    return Finding(False, f"{where}: {channel.platform} {_said(status)}", "check the network and try again")
 
 
 async def _line_status(settings: Settings, channel: LineChannel, http: aiohttp.ClientSession) -> int | None:

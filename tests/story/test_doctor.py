@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from config.settings import Settings
 from gateway import doctor
@@ -110,3 +113,30 @@ async def test_where_redis_is_away_the_rest_is_told_and_nothing_of_what_redis_wo
     assert (findings[0].well, "edis" in findings[0].what) == (False, True)
     assert "ok     tenant shop" in map(str, findings)
     assert not [finding for finding in findings if "this month" in finding.what]
+
+
+async def test_who_does_not_answer_is_waited_for_beside_the_others(tmp_path: Path, redis_url: str) -> None:
+    tenants = tmp_path / "config" / "tenants"
+    tenants.mkdir(parents=True)
+    bots = {f"t{number}": telegram(f"{number}:{'a' * 35}") for number in range(1, 5)}
+    (tenants / "shop.yaml").write_text(yaml.safe_dump({"name": "Shop", "channels": bots}))
+    all_asked = asyncio.Barrier(len(bots))
+
+    async def hang(_: web.Request) -> web.Response:
+        async with asyncio.timeout(5):
+            await all_asked.wait()
+        return web.json_response({"ok": True, "result": {}})
+
+    app = web.Application()
+    app.router.add_get("/{bot}/getMe", hang)
+    async with TestServer(app) as server:
+        settings = Settings(
+            redis_url=redis_url,
+            data_dir=tmp_path / "data",
+            config_dir=tmp_path / "config",
+            telegram_api_base=str(server.make_url("")).rstrip("/"),
+        )
+        told = [str(finding) for finding in await doctor.examine(settings)]
+    assert [one for one in told if "token" in one] == [
+        f"ok     tenant shop, channel {name}: the telegram token works" for name in bots
+    ]

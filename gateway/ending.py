@@ -128,4 +128,4 @@ class Ending:
 
 
 def _asked(claim: Claim) -> datetime:
-    return datetime.fromtimestamp(min(message.received_at for message in claim.messages), UTC)
+    return datetime.fromtimestamp(min([message.received_at for message in claim.messages]), UTC)

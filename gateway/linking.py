@@ -237,8 +237,11 @@ def _awaiting(moment: Moment) -> Change:
 
 
 def _awaited(moment: Moment) -> bool:
+    until = moment.session.variables.get(AWAITED)
+    if until is None:  # nearly always
+        return False
     try:
-        return moment.now < datetime.fromisoformat(str(moment.session.variables.get(AWAITED)))
+        return moment.now < datetime.fromisoformat(str(until))
     except ValueError:
         return False
 

@@ -78,16 +78,8 @@ class Outbox(msgspec.Struct, omit_defaults=True):
         return bool(answer.text.strip() or answer.media) or any(one.text.strip() or one.media for one in answer.before)
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Outbox)
-
-
-def encode(outbox: Outbox) -> bytes:
-    return _encoder.encode(outbox)
-
-
-def decode(raw: bytes) -> Outbox:
-    return _decoder.decode(raw)
+encode: Callable[[Outbox], bytes] = msgspec.json.Encoder().encode
+decode: Callable[[bytes], Outbox] = msgspec.json.Decoder(Outbox).decode
 
 
 class Courier:
@@ -143,12 +135,9 @@ class Courier:
             outbox.flying = False
             return False
         outbox.flying = False
-        await self._count(tenant, outbox.target, call)
-        return True
-
-    async def _count(self, tenant: Tenant, target: Target, call: Call) -> None:
         if self._ledger is not None:
-            await self._ledger.sent(tenant, target, call)
+            await self._ledger.sent(tenant, outbox.target, call)
+        return True
 
     async def deliver(self, claim: Claim, tenant: Tenant, outbox: Outbox) -> str | None:
         """Makes the calls that are left. None: all was done that can be; else why the customer may not have the answer.
@@ -158,7 +147,7 @@ class Courier:
         sender = self._senders[outbox.target.platform]
         if not outbox.calls and outbox.visible:
             return "no way to the customer is left: the reply token was too old, and the channel does not allow a push"
-        while not outbox.over:
+        while outbox.next < len(outbox.calls):
             call, repeat = outbox.calls[outbox.next], outbox.flying
             where = tenant.id, outbox.target.channel
             if call.method == "push" and self._states.no_push(*where):
@@ -221,7 +210,8 @@ class Courier:
                 await self._record(
                     claim, outbox
                 )  # at once: until then a crash, or a wait for the pace, repeats the call
-            await self._count(tenant, outbox.target, call)
+            if self._ledger is not None:
+                await self._ledger.sent(tenant, outbox.target, call)
             await self._states.well(*where, Trouble.BROKEN)
             if call.method == "push":
                 await self._states.well(*where, Trouble.QUOTA)

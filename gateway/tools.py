@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -252,13 +252,17 @@ def _sum(used: Sequence[Usage]) -> Usage:
     )
 
 
-async def _asked(model: ChatModel, request: ChatRequest, watch: Watch | None) -> Completion:
+def _asked(model: ChatModel, request: ChatRequest, watch: Watch | None) -> Coroutine[Any, Any, Completion]:
     """One answer, streamed where somebody watches."""
     if watch is None:
-        return await model.complete(request)
+        return model.complete(request)
+    if watch.gone is None:
+        return _heard(model, request, watch, [])
+    return _until_gone(model, request, watch, watch.gone)
+
+
+async def _until_gone(model: ChatModel, request: ChatRequest, watch: Watch, gone: asyncio.Event) -> Completion:
     said: list[str] = []
-    if (gone := watch.gone) is None:
-        return await _heard(model, request, watch, said)
     if not gone.is_set():
         hearing = asyncio.create_task(_heard(model, request, watch, said))
         leaving = asyncio.create_task(gone.wait())

@@ -167,7 +167,8 @@ class Turn:
         asks = self._asks(moment)
         rides = asyncio.create_task(self._rides(moment, attaching)) if asks and done is None else None
         ridden: Riding | None = None if rides is None else asyncio.get_running_loop().create_future()
-        classify = partial(self._classify, moment, attaching, off_record, asks, rides, ridden)
+        words = record.words(messages) if attaching is None else None  # else as they are once that is there
+        classify = partial(self._classify, moment, words, attaching, off_record, asks, rides, ridden)
         # Beside the answer where anything is waited for; else once it is out.
         classifying = asyncio.create_task(classify()) if asks or attaching is not None else None
         try:
@@ -180,9 +181,10 @@ class Turn:
                     outbox = await self._apologise(claim, moment, outbox)
             else:
                 if outbox.thinking:
-                    thinks = partial(self._answer, home, attaching, rides)
+                    thinks = partial(self._answer, home, words, attaching, rides)
                     answer = done.answer if done else await self._patience.during(claim, moment, outbox, thinks)
-                    if answer is not None and remembers and not off_record:
+                    noticed = tenant.privacy.notice is not None and remembers and not off_record
+                    if noticed and answer is not None:
                         answer = await self._notices.before(moment, answer)
                     outbox = self._patience.pack(moment, outbox, personal(moment, answer or Answer("")))
                     if ridden is not None:
@@ -216,7 +218,8 @@ class Turn:
             if ridden is not None and not ridden.done():
                 ridden.set_result(outbox.answer.ridden)
             event = await (self._event(moment, classifying) if classifying else classify())
-            event = kept_event(event, tenant.privacy.mask)
+            if tenant.privacy.mask:
+                event = kept_event(event, tenant.privacy.mask)
             if acknowledging is not None:
                 await acknowledging
         finally:
@@ -228,14 +231,17 @@ class Turn:
             return
         if attaching is not None and attaching.done() and not attaching.cancelled():
             messages = list(attaching.result())
+            words = None
         said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
-        said = kept_lines(said, tenant.privacy.mask)
+        if tenant.privacy.mask:
+            said = kept_lines(said, tenant.privacy.mask)
         written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
-        change = done.change if done else _setting(sets | outbox.answer.sets)
+        sets |= outbox.answer.sets
+        change = done.change if done else _setting(sets) if sets else unchanged
         after = change(session)
         exchange = _exchange(
             moment,
-            record.words(messages),
+            record.words(messages) if words is None else words,
             answer=outbox.answer,
             said=written,
             event=event,
@@ -312,14 +318,19 @@ class Turn:
         return asyncio.create_task(attach)
 
     async def _answer(
-        self, home: Settled, attaching: Attaching, rides: asyncio.Task[bool] | None, moment: Moment
+        self,
+        home: Settled,
+        words: str | None,
+        attaching: Attaching,
+        rides: asyncio.Task[bool] | None,
+        moment: Moment,
     ) -> Answer:
         tenant, last = moment.tenant, moment.last
         if moment.now.timestamp() - last.received_at > tenant.behaviour.stale_after:
             return Answer(text("stale", moment.language))
         messages = moment.messages if attaching is None else await asyncio.shield(attaching)
         minded = Minded()
-        words = asked = record.words(messages)
+        words = asked = record.words(messages) if words is None else words
         history = 2 * budget(size_of(moment.agent)).turns(tenant.memory.max_turns)
         if self._enable_memory and moment.agent.conversation_memory:
             asked = await self._responder.standalone(moment, words)
@@ -353,7 +364,7 @@ class Turn:
                     answer = await self._after_hours.answer(moment, question)
                 else:
                     answer = await self._responder.answer(question)
-            if self._ask_staff is not None:
+            if answer.for_staff and self._ask_staff is not None:
                 answer = await self._ask_staff.noted(moment, answer)
         finally:
             thinking.cancel()
@@ -391,6 +402,7 @@ class Turn:
     async def _classify(
         self,
         moment: Moment,
+        words: str | None,
         attaching: Attaching,
         off_record: bool,
         asks: bool,
@@ -399,8 +411,9 @@ class Turn:
     ) -> MemoryEvent | None:
         if off_record:
             return None
-        messages = moment.messages if attaching is None else await asyncio.shield(attaching)
-        if not (words := record.words(messages)):
+        if words is None:
+            words = record.words(await _attached(moment, attaching))
+        if not words:
             return None
         riding = rides is not None and await asyncio.shield(rides)
         access = access_of(moment.tenant, moment.agent)
@@ -470,8 +483,6 @@ async def _attached(moment: Moment, attaching: Attaching) -> Sequence[InboundMes
 
 
 def _setting(variables: dict[str, Any]) -> Change:
-    if not variables:
-        return unchanged
     return lambda session: session.model_copy(update={"variables": {**session.variables, **variables}})
 
 

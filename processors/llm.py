@@ -12,7 +12,7 @@ LLMError
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -162,8 +162,8 @@ class Completion(Struct, frozen=True):
 class ChatModel(Protocol):
     """Anything that answers chat requests."""
 
-    async def complete(self, request: ChatRequest) -> Completion:
-        """The whole answer. Raises LLMError, never anything of the HTTP library's."""
+    def complete(self, request: ChatRequest) -> Coroutine[Any, Any, Completion]:
+        """The whole answer, awaited. Raises LLMError, never anything of the HTTP library's."""
         ...
 
     def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:

@@ -270,7 +270,7 @@ class _Line(asyncio.Protocol):
             self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if len(name) == len(_ENCODING) and name.lower() == _ENCODING:
+        if len(name) == 16 and name.lower() == _ENCODING:
             self._encoding = value.strip().lower().removesuffix(b"identity")
         self._headers.append((name, value))
 

@@ -21,7 +21,11 @@ _NAMED = re.compile(r"messages\[(\d)\]")
 def bubbles_of(tenant: Tenant, answers: Sequence[Answer], most: int = BUBBLES) -> list[dict[str, Any]]:
     """The message objects in order, more than `most` only where text alone is too much for that: no picture and no
     sticker is worth a further call, which costs quota. Then pictures are links, and stickers are left out."""
-    pieces = _fitted([piece for answer in answers for piece in _pieces(tenant, answer)], most)
+    pieces: list[_Piece] = []
+    for answer in answers:
+        pieces += _pieces(tenant, answer)
+    if len(pieces) > most:
+        pieces = _fitted(pieces, most)
     while len(pieces) > most and (extra := [at for at, piece in enumerate(pieces) if not isinstance(piece, str)]):
         last = pieces[extra[-1]]
         pieces[extra[-1] : extra[-1] + 1] = [last.link] if isinstance(last, Image) else []
@@ -48,9 +52,10 @@ def without_media(messages: Sequence[dict[str, Any]], reason: str) -> list[dict[
 
 
 def _pieces(tenant: Tenant, answer: Answer) -> list[_Piece]:
-    # LINE has no messages for files.
-    media: list[_Piece] = [one.link if isinstance(one, File) else one for one in answer.media]
-    return [*render_line_with_pictures(answer.text, shown_in(tenant, answer)), *media]
+    pieces: list[_Piece] = [*render_line_with_pictures(answer.text, shown_in(tenant, answer))]
+    for one in answer.media:
+        pieces.append(one.link if isinstance(one, File) else one)  # LINE has no messages for files
+    return pieces
 
 
 def _fitted(pieces: Sequence[_Piece], most: int) -> list[_Piece]:

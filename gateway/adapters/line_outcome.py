@@ -58,5 +58,7 @@ def sent_ids(body: str) -> tuple[str, ...]:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError:
         return ()
-    sent = objects(answer, "sentMessages") if isinstance(answer, dict) else []
-    return tuple(message_id for each in sent if (message_id := string(each, "id")))
+    sent = answer.get("sentMessages") if isinstance(answer, dict) else None
+    if not isinstance(sent, list):
+        return ()
+    return tuple([each["id"] for each in sent if isinstance(each, dict) and string(each, "id")])

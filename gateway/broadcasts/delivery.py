@@ -82,7 +82,9 @@ class Deliveries:
         if not alone or moment.tenant.is_staff_chat(message.channel, message.chat_id):
             return None
         said = _plain(message.text)
-        if said not in _STOP | _AGAIN or (message.text.startswith("/") and named(moment.tenant, message.text)):
+        if (said not in _STOP and said not in _AGAIN) or (
+            message.text.startswith("/") and named(moment.tenant, message.text)
+        ):
             return None
         return await self._choose(moment, out=said in _STOP)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -299,7 +299,7 @@ def entry_of(message: InboundMessage) -> bytes:
 
 
 def spread(limits: Sequence[Limit]) -> list[Any]:
-    return [value for limit in limits for value in limit]
+    return list(chain.from_iterable(limits))
 
 
 @contextmanager

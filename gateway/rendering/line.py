@@ -23,7 +23,11 @@ def render_line_with_pictures(markdown: str, shows: Shows, limit: int = 5000) ->
     """The same, with the pictures to be shown in their places between the bubbles."""
     bubbles: list[str | Image] = []
     for part in with_pictures(markdown, _LOOK, shows):
-        bubbles += [part] if isinstance(part, Image) else [piece.text for piece in split(part, limit)]
+        if isinstance(part, Image):
+            bubbles.append(part)
+        else:
+            for piece in split(part, limit):
+                bubbles.append(piece.text)
     return bubbles
 
 

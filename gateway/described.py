@@ -55,6 +55,8 @@ def _told(kind: Kind, extra: Mapping[str, Any]) -> str:
 
 def asked(message: InboundMessage) -> str:
     """The message as the model is asked: with what it quotes, as data, and in a group with its writer's name."""
+    if message.kind is Kind.TEXT and not message.extra and not message.group:
+        return message.text  # nearly always
     text = described(message)
     if "forwarded" in message.extra:
         origin = message.extra["forwarded"]

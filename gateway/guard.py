@@ -26,6 +26,7 @@ _DOT = "[.\u3002\uff0e\uff61]"
 _DOTS = re.compile(_DOT)
 _MARKS = re.compile(r"[\W_]+")
 _MAY_LEAD = re.compile(rf"{_DOT}|://|\]\(")
+_LEADING = re.compile(r"[.\u3002\uff0e\uff61:\]]")  # one of these is in each of those: found at once that none is there
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _BARE = (
     rf"(?<![\w@./-])(?:[\w.+-]+@)?(?:{_LABEL}{_DOT}){{1,6}}(?:{_ENDINGS})(?![\w-])(?::\d+)?(?:/[^\s<>()\[\]\"'ก-๙]*)?"
@@ -67,6 +68,7 @@ class Guard:
         self._bits = frozenset(text[at : at + _BIT] for text in texts for at in range(len(text) - _BIT + 1))
         self._bits |= {bit[::-1] for bit in self._bits}
         self._short = [whole for whole, _ in self._instructions if len(whole) < _SHORT]
+        self._ascii = all(map(str.isascii, texts))
 
     def checked(self, text: str, *, shop: Seen = tuple, customer: Seen = tuple) -> str | None:
         """What may be said; None: nothing of it, for it gives away what the model was told to be. Links lead to hosts
@@ -79,7 +81,7 @@ class Guard:
             text = _IDS.sub(GAP, _SECRETS.sub(GAP, text))
         for secret in self._secrets:
             text = text.replace(secret, GAP)
-        if not _MAY_LEAD.search(text):
+        if not (_LEADING.search(text) and _MAY_LEAD.search(text)):
             return text
         hosts = self._hosts
         looked: list[bool] = []
@@ -109,6 +111,9 @@ class Guard:
         return _LINK.sub(link, text)
 
     def _tells(self, text: str) -> bool:
+        # Of what is in English nothing is told by an answer that has too few letters of it.
+        if self._ascii and len(text.lower().encode("ascii", "ignore")) < _PIECE:
+            return False
         plain = _plain(text)
         if len(plain) < _PIECE:
             return False

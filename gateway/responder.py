@@ -210,9 +210,11 @@ class Responder:
         tenant, language, words = question.tenant, question.language, question.words
         if tenant.faq:
             await self._processors.of(tenant).ready()
-        match = self._faq.of(tenant).best(words) if words else None
+        match = self._faq.of(tenant).best(words) if words and tenant.faq else None
         told = opening(tenant, words, question.now, language)
-        of_shop = about_shop(tenant, self._priced.of(tenant), words, language) if len(words) <= _ONE_QUESTION else None
+        of_shop = None
+        if (tenant.shop or tenant.prices) and len(words) <= _ONE_QUESTION:
+            of_shop = about_shop(tenant, self._priced.of(tenant), words, language)
         if match is None and told is None and of_shop is None:
             return None, None  # as for most messages: nobody needs to know what it is before the model is asked
         event = await self.meant(question)

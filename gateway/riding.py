@@ -22,8 +22,9 @@ ASK = (
     "0.1 a greeting."
 )
 _BEGINS = "<kind>"
-ASKS_STAFF = "<ask_staff>"  # the model writes it below an answer that does not answer
-_ASKS_STAFF = re.compile(r"\s*</?ask_staff\s*/?>\s*")
+_ASKING = "ask_staff"
+ASKS_STAFF = f"<{_ASKING}>"  # the model writes it below an answer that does not answer
+_ASKS_STAFF = re.compile(rf"\s*</?{_ASKING}\s*/?>\s*")
 _LINE = re.compile(r"<kind>\s*([A-Z_]+)[\s,:]+([01](?:\.\d+)?)\s*(?:</kind>)?\s*")
 
 Ridden = tuple[str, float]  # the event type's name, the importance from 0.0 to 1.0
@@ -41,6 +42,8 @@ def split(text: str) -> tuple[str, Ridden | None]:
 
 def asks_staff(text: str) -> tuple[str, bool]:
     """The answer without the mark, and whether it had one: the model knows no answer, and says that staff will."""
+    if _ASKING not in text:
+        return text, False
     answer = _ASKS_STAFF.sub("\n", text)
     return (answer.strip(), True) if answer != text else (text, False)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from functools import lru_cache
+from operator import itemgetter
 
 from processors.normalise import normalise
 from processors.numbers import COUNT, count_of
@@ -89,8 +90,8 @@ _THAI_TIME = Sought(
     rf"|(เที่ยงคืน|เที่ยง|ทุ่ม(?<![ก-๎]ทุ่ม)|noon(?<!\wnoon)\b|midnight(?<!\wmidnight)\b)\s*{_MINUTES}"
 )
 
-_NAMING = (_DAY_MONTH, _MONTH_DAY, _NUMBERS, _ISO, _OF_MONTH, _NEAR_BY, _WEEKDAY, _AWAY)
-_A_DAY = sum(one.bits for one in _NAMING)
+_A_DATE = sum(one.bits for one in (_DAY_MONTH, _MONTH_DAY, _NUMBERS, _ISO))
+_A_DAY = _A_DATE + sum(one.bits for one in (_OF_MONTH, _NEAR_BY, _WEEKDAY, _AWAY))
 _A_TIME = sum(one.bits for one in (_CLOCK, _AM_PM, _THAI_TIME, _SPOKEN))
 
 
@@ -103,28 +104,30 @@ def days(text: str, now: datetime) -> list[date]:
 
 @lru_cache(maxsize=256)  # a turn asks twice: for the answer, and for what is remembered
 def _in_order(plain: str, today: date) -> Sequence[date]:
-    found = sorted(_days(plain, today), key=lambda item: item[0])
-    return tuple(dict.fromkeys(day for _, day in found))
+    if not (may := may_match(plain) & _A_DAY):
+        return ()
+    found = sorted(_days(plain, today, may), key=itemgetter(0))
+    return tuple(dict.fromkeys([day for _, day in found]))
 
 
-def _days(plain: str, today: date) -> Iterator[tuple[int, date]]:
-    if not may_match(plain) & _A_DAY:
-        return
-    numbered = [(m.start(), m[1], _MONTH[_key(m[2])], m[3]) for m in _DAY_MONTH.finditer(plain)]
-    numbered += [(m.start(), m[2], _MONTH[_key(m[1])], m[3]) for m in _MONTH_DAY.finditer(plain)]
-    numbered += [(m.start(), m[1], int(m[2]), m[3]) for m in _NUMBERS.finditer(plain)]
-    numbered += [(m.start(), m[3], int(m[2]), m[1]) for m in _ISO.finditer(plain)]
-    for at, day, month, year in numbered:
-        if (known := _day(int(day), month, year, today)) is not None:
-            yield at, known
-    for m in _OF_MONTH.finditer(plain):
+def _days(plain: str, today: date, may: int) -> Iterator[tuple[int, date]]:
+    """`may`: the bits of the patterns that may match."""
+    if may & _A_DATE:
+        numbered = [(m.start(), m[1], _MONTH[_key(m[2])], m[3]) for m in _DAY_MONTH.finditer(plain)]
+        numbered += [(m.start(), m[2], _MONTH[_key(m[1])], m[3]) for m in _MONTH_DAY.finditer(plain)]
+        numbered += [(m.start(), m[1], int(m[2]), m[3]) for m in _NUMBERS.finditer(plain)]
+        numbered += [(m.start(), m[3], int(m[2]), m[1]) for m in _ISO.finditer(plain)]
+        for at, day, month, year in numbered:
+            if (known := _day(int(day), month, year, today)) is not None:
+                yield at, known
+    for m in _OF_MONTH.finditer(plain) if may & _OF_MONTH.bits else ():
         day = int(m[1] or m[2])
         month = today.month + (day < today.day)
         if (known := _day(day, (month - 1) % 12 + 1, None, today)) is not None:
             yield m.start(), known
-    for m in _NEAR_BY.finditer(plain):
+    for m in _NEAR_BY.finditer(plain) if may & _NEAR_BY.bits else ():
         yield m.start(), today + timedelta(days=_NEAR[m[0]])
-    for m in _WEEKDAY.finditer(plain):
+    for m in _WEEKDAY.finditer(plain) if may & _WEEKDAY.bits else ():
         place, which = _WEEKDAYS[m[1] or m[3] or m[6]], m[2] or m[4] or m[5] or m[7]
         ahead = (place - today.weekday()) % 7
         if which in _BACK:
@@ -132,7 +135,7 @@ def _days(plain: str, today: date) -> Iterator[tuple[int, date]]:
         elif which in ("หน้า", "next"):
             ahead = 7 - today.weekday() + place
         yield m.start(), today + timedelta(days=ahead)
-    for m in _AWAY.finditer(plain):
+    for m in _AWAY.finditer(plain) if may & _AWAY.bits else ():
         if (known := _away(m, today)) is not None:
             yield m.start(), known
 

@@ -24,7 +24,7 @@ from processors.dates import days, times
 from processors.language import detect
 from processors.llm import Access, ChatModel, ChatRequest, LLMError
 from processors.loading import loaded
-from processors.models import EventType, MemoryEvent
+from processors.models import EventType, MemoryEvent, known_event
 from processors.normalise import SCANNED, normalise, safe
 from processors.payload import specifics
 from processors.products import Products
@@ -205,6 +205,8 @@ class EventProcessor:
                     payload["details"] = details
         if event_id is not None and self._on_understood is not None:
             self._on_understood(payload["classified_by"])
+        if not asking:
+            return known_event(event_type, payload, importance, timestamp, event_id)
         return MemoryEvent(
             event_type=event_type,
             payload=payload,

@@ -11,7 +11,6 @@ from processors.normalise import normalise
 
 _IDS = re.compile(r"https?://\S+|[^\s@]{1,64}@[^\s@]{1,100}|#\S+")
 _BUT_MAIL = re.compile(r"https?://\S+|#\S+")
-_MARKS = re.compile("[@#]|://")
 _THAI = re.compile(r"[ก-ฺเ-๎]+")
 _LATIN = re.compile(r"[a-zà-ɏ]+")
 # Thai written in Latin letters: words that hardly are English ones …
@@ -67,8 +66,10 @@ def detect(text: str, previous: Language | None = None) -> Language | None:
 
 @lru_cache(maxsize=256)
 def _detect(plain: str) -> Language | Literal["laughs"] | None:
-    if _MARKS.search(plain):
-        plain = (_IDS if "@" in plain else _BUT_MAIL).sub(" ", plain)
+    if "@" in plain:
+        plain = _IDS.sub(" ", plain)
+    elif "#" in plain or "://" in plain:
+        plain = _BUT_MAIL.sub(" ", plain)
     thai = bool(_THAI.search(plain.replace("ฮ่าฮ่า", "")))
     latin = [word for word in _LATIN.findall(plain) if len(word) > 1 or word in "ai"]
     code = "f" in plain and _CODES.search(plain)

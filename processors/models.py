@@ -85,6 +85,28 @@ class MemoryEvent(BaseModel):
         return str(self.payload.get("original_message", ""))
 
 
+_new, _set, _FIELDS = object.__new__, object.__setattr__, frozenset(MemoryEvent.model_fields)
+
+
+def known_event(
+    event_type: EventType, payload: dict[str, Any], importance: float, timestamp: datetime, event_id: str | None
+) -> MemoryEvent:
+    """What MemoryEvent(…) gives, in a third of the time: for what was decided here and needs no look."""
+    event = _new(MemoryEvent)
+    fields = {
+        "event_type": event_type,
+        "payload": payload,
+        "importance_score": importance,
+        "timestamp": in_utc(timestamp),
+        "event_id": event_id,
+    }
+    _set(event, "__dict__", fields)
+    _set(event, "__pydantic_fields_set__", set(_FIELDS))
+    _set(event, "__pydantic_extra__", None)
+    _set(event, "__pydantic_private__", None)
+    return event
+
+
 def in_utc(value: datetime) -> datetime:
     """A time without a zone is UTC (files of older versions and files written by hand). One on the calendar's first or
     last day ("for ever", "never") is told as one that every zone has."""

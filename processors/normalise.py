@@ -22,7 +22,8 @@ _WIDE = {0xFF01 + i: 0x21 + i for i in range(94)} | {0x3000: 0x20}
 _DIGITS = {0x0E50 + i: 0x30 + i for i in range(10)}
 _QUOTES = {0x2018: "'", 0x2019: "'", 0x02BC: "'", 0x201C: '"', 0x201D: '"', 0x60: "'"}
 _TABLE = _WIDE | _DIGITS | _QUOTES
-_IN_TABLE = re.compile("[" + re.escape("".join(map(chr, _TABLE))) + "]")
+# Whether a text has any of those, or of what is invisible: told at once.
+_STRANGE = re.compile(f"{_INVISIBLE.pattern[:-1]}{re.escape(''.join(map(chr, _TABLE)))}]")
 
 _LAUGH = re.compile(
     # Never a group of a phone or order number ("081 555 0199").
@@ -120,9 +121,9 @@ def normalise(text: str, limit: int = SCANNED) -> str:
     ("มากกก"), plain digits, "555" as laughter, one space between words. Never raises."""
     text = text[: limit * 2]
     odd = not text.isprintable()  # nothing that is safe, no space but the plain one
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFC", safe(text) if odd else text))
-    if _IN_TABLE.search(text):
-        text = text.translate(_TABLE)
+    text = unicodedata.normalize("NFC", safe(text) if odd else text)
+    if _STRANGE.search(text):
+        text = _INVISIBLE.sub("", text).translate(_TABLE)
     text = text[:limit].lower()
     if "55" in text:
         text = _LAUGH.sub(" ฮ่าฮ่า ", text)
@@ -152,7 +153,7 @@ def words_apart(text: str) -> str:
         text = _REPEAT_SIGN.sub("", text)
     text = _WORD.sub(_apart, text)
     # A single space that was there before stays between Thai words only.
-    return _LOOSE.sub("  ", text)
+    return _LOOSE.sub("  ", text) if "   " in text else text
 
 
 _LOOSE = re.compile(r" {3,}")

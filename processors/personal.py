@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import Any
+
+from msgspec import Struct
 
 from processors.models import MemoryEvent
 from processors.normalise import normalise
@@ -69,12 +70,11 @@ _ASKS = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|อะไร|
 _ITEMS = re.compile(r",| and | or |และ|กับ")
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """`holds` by key; `over`: items of a list that hold no longer."""
 
-    holds: dict[str, Any] = field(default_factory=dict)
-    over: dict[str, list[str]] = field(default_factory=dict)
+    holds: dict[str, Any] = {}
+    over: dict[str, list[str]] = {}
 
 
 def lasting(event: MemoryEvent) -> Told:

@@ -7,7 +7,7 @@ What a pattern needs is read off the pattern itself (`processors/needles.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -123,6 +123,7 @@ class Patterns(Generic[T]):
         self.patterns = list(patterns)
         self._bits = 0
         self._of: dict[int, tuple[int, Sought | None, int, T]] = {}  # with the bit of the strings, and all bits
+        self._alone: dict[int, tuple[Callable[[str], object], T]] = {}  # those of one bit that were tried before
         for pattern, lead in self.patterns:
             parts = alternatives(pattern)
             plain = list(filter(is_strings, parts))
@@ -140,11 +141,19 @@ class Patterns(Generic[T]):
         """What the patterns that match the text lead to, in their order."""
         may, found = may_match(text) & self._bits, []
         while may:
-            surely, sought, bits, lead = self._of[may & -may]
+            bit = may & -may
+            if (alone := self._alone.get(bit)) is not None:
+                may ^= bit
+                if alone[0](text):
+                    found.append(alone[1])
+                continue
+            surely, sought, bits, lead = self._of[bit]
             live = may & bits
-            if live & surely or (sought and (sought.tried.get(live) or sought.of(live)).search(text)):
-                found.append(lead)
             may ^= live
+            if live & surely or (sought and sought.of(live).search(text)):
+                found.append(lead)
+            if sought and bits == bit:  # as nearly all are
+                self._alone[bit] = sought.of(bit).search, lead
         return found
 
 

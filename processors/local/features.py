@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from processors.normalise import normalise
-from processors.rules.signs import TYPES
+from processors.rules.signs import TYPES, in_line
 
 __all__ = ["BUCKETS", "TYPES", "groups", "rarity", "row"]
 
@@ -34,10 +34,10 @@ def rarity(texts: Sequence[str]) -> Any:
     return np.log((1 + len(texts)) / (1 + seen)).astype(np.float32)
 
 
-def row(text: str, vector: Any, signs: Sequence[float], weights: Any) -> Any:
+def row(text: str, vector: Any, signs: Mapping[int, float], weights: Any) -> Any:
     """The row of one message (float32). `signs` are the rules'; `weights` are `rarity`'s."""
     letters: Any = np.zeros(BUCKETS, np.float32)
     found = groups(text)
     letters[found] = weights[found]
     length = float(np.linalg.norm(letters)) or 1.0
-    return np.concatenate([vector * _WEIGHT, letters * (_WEIGHT / length), signs]).astype(np.float32)
+    return np.concatenate([vector * _WEIGHT, letters * (_WEIGHT / length), in_line(signs)]).astype(np.float32)

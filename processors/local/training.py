@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from processors.normalise import normalise
 from processors.rules import Rules, default_rules, wording
 from processors.rules.engine import reckoned, scores_of
 from processors.rules.importance import Found
-from processors.rules.signs import NAMES, signs
+from processors.rules.signs import NAMES, in_line, signs
 from processors.rules.wording import BAND_STARTS, BANDS, evidence, likely_band
 
 WRITTEN = Path(__file__).parent / "messages.tsv"
@@ -152,7 +152,7 @@ class _Seen:
     """What the rules make of an example that they had not been written for."""
 
     plain: str
-    signs: Sequence[float]
+    signs: Mapping[int, float]
     reckoned: Sequence[int]
 
 
@@ -192,7 +192,7 @@ def _wording_rows(seen: Sequence[_Seen]) -> tuple[dict[str, float], Any]:
     for at, (each, one) in enumerate(zip(found, seen, strict=True)):
         known = [place[group] for group in each if group in place]
         rows[at, known] = heavy[known] * wording.weight(one.plain)
-        rows[at, len(vocabulary) :] = one.signs
+        rows[at, len(vocabulary) :] = in_line(one.signs)
     return vocabulary, rows
 
 

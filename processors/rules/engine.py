@@ -22,10 +22,10 @@ from msgspec import Struct
 from processors.language import detect
 from processors.models import EventType, Language
 from processors.normalise import SCANNED, normalise, words_apart
-from processors.rules.importance import Found, heard, score
+from processors.rules.importance import SCORES, Found, heard, score
 from processors.rules.signs import TYPES, signs
 from processors.rules.wording import BAND_STARTS, BANDS, default_wording, evidence, likely_band
-from processors.sought import Patterns
+from processors.sought import Patterns, Sought
 
 _HERE = Path(__file__).parent
 _FILES = ("th.yaml", "en.yaml", "romanised.yaml")
@@ -54,7 +54,7 @@ class Verdict(Struct, frozen=True):
     strongest: str | None  # the phrase or pattern of that type that counted most
     scores: dict[EventType, float]  # of the phrases and patterns alone
     found: Found  # for `importance.score` of another type
-    signs: Sequence[float]  # see signs.NAMES
+    signs: Mapping[int, float]  # see signs.signs
     own: bool = False  # a keyword of the tenant's decided
 
     @property
@@ -182,49 +182,44 @@ class Rules:
 
 def reckoned(found: Found) -> Callable[[int], int]:
     """Tells the number of the band that the rules reckon for a message if it is of a type, by its number in TYPES."""
-    return lambda at: bisect(BAND_STARTS, score(TYPES[at], found))
+    return lambda at: bisect(BAND_STARTS, _SCORES[at](found))
+
+
+_SCORES = tuple(SCORES[event_type] for event_type in TYPES)
 
 
 def scores_of(hits: Mapping[EventType, Mapping[str, float]], plain: str) -> dict[EventType, float]:
     """What `hits` in the normalised text `plain` add up to."""
-    scores = {event_type: _sum(found.values()) for event_type, found in hits.items()}
+    scores: dict[EventType, float] = {}
+    for event_type, found in hits.items():
+        first, *rest = sorted(found.values(), reverse=True)
+        scores[event_type] = first + _REPEATED * sum(rest) if rest else float(first)
     _adjust(scores, plain)
     return scores
 
 
-def _sum(weights: Any) -> float:
-    if len(weights) == 1:
-        return float(*weights)
-    first, *rest = sorted(weights, reverse=True)
-    return float(first + _REPEATED * sum(rest))
-
-
 _THAI = re.compile(r"[ก-๎]")
 _LATIN = re.compile("[a-z]")
-_QUESTION = re.compile(r"\?|ไหม|หรอ|เหรอ|กี่|เท่าไหร่|ยังไง|อะไร|เมื่อไหร่|ป่าว|รึยัง|หรือยัง")
+_QUESTION = Sought(r"\?|ไหม|หรอ|เหรอ|กี่|เท่าไหร่|ยังไง|อะไร|เมื่อไหร่|ป่าว|รึยัง|หรือยัง")  # one of these strings
 
 
-def _scripts(plain: str, language: Language | None) -> Iterator[str]:
+def _scripts(plain: str, language: Language | None) -> Sequence[str]:
     """Whose patterns are worth trying."""
     latin = _LATIN.search(plain)
     if _THAI.search(plain):
-        yield "th"
-        if latin:
-            yield "en"
-        return
-    yield "en"
-    if latin and language == "mixed":
-        yield "romanised"
+        return ("th", "en") if latin else ("th",)
+    return ("en", "romanised") if latin and language == "mixed" else ("en",)
 
 
 def _adjust(scores: dict[EventType, float], plain: str) -> None:
     """What the words alone can't tell: the shape of the message."""
-    if EventType.GENERIC_EVENT in scores and len(scores) > 1:
-        # A greeting before or thanks after the matter itself is not the matter.
-        rest = max(value for key, value in scores.items() if key is not EventType.GENERIC_EVENT)
-        if len(plain) > 25 and rest >= 3:
-            scores[EventType.GENERIC_EVENT] *= 0.5
-    if _QUESTION.search(plain):
+    generic = scores.get(EventType.GENERIC_EVENT)
+    others = [value for key, value in scores.items() if key is not EventType.GENERIC_EVENT]
+    if generic is not None and len(plain) > 25 and max(others, default=0.0) >= 3:
+        scores[EventType.GENERIC_EVENT] = (
+            generic * 0.5
+        )  # a greeting before or thanks after the matter is not the matter
+    if _QUESTION.may(plain):
         for event_type in (EventType.TRANSACTION, EventType.FEEDBACK, EventType.INFORMATION):
             if event_type in scores:
                 scores[event_type] *= 0.7

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -31,36 +31,60 @@ class Found(Struct, frozen=True):
 
 def score(event_type: EventType, found: Found) -> float:
     """0.0 to 1.0, in the middle of the band that fits."""
-    marks, text = found.marks, found.text
-    match event_type:
-        case EventType.TRANSACTION:
-            vague = _CATEGORY.match(text) or _BARE_YES.match(text)
-            return IMPORTANT if vague else CRITICAL
-        case EventType.COMPLAINT:
-            if marks.get("critical"):
-                return CRITICAL
-            return MODERATE if marks.get("vague") or len(text) < 12 else IMPORTANT
-        case EventType.SUPPORT:
-            if marks.get("critical"):
-                return CRITICAL
-            return IMPORTANT if marks.get("blocked") else MODERATE
-        case EventType.REQUEST:
-            if marks.get("critical"):
-                return CRITICAL
-            return IMPORTANT if marks.get("named") or _NUMBER.search(text) else MODERATE
-        case EventType.INQUIRY:
-            return LOW if marks.get("casual") else MODERATE
-        case EventType.INFORMATION:
-            if marks.get("keep") or (_LONG_NUMBER.search(text) and len(text) > 8):
-                return IMPORTANT
-            return LOW if len(text) < 12 else MODERATE
-        case EventType.FEEDBACK:
-            if marks.get("aspect", 0) >= 2 and len(text) > 35:
-                return IMPORTANT
-            negative = found.scores.get(EventType.COMPLAINT, 0) >= 3
-            return MODERATE if negative or (marks.get("aspect") and len(text) > _BARE) else LOW
-        case _:
-            return MINIMAL
+    return SCORES[event_type](found)
+
+
+def _transaction(found: Found) -> float:
+    return IMPORTANT if _CATEGORY.match(found.text) or _BARE_YES.match(found.text) else CRITICAL
+
+
+def _complaint(found: Found) -> float:
+    if found.marks.get("critical"):
+        return CRITICAL
+    return MODERATE if found.marks.get("vague") or len(found.text) < 12 else IMPORTANT
+
+
+def _support(found: Found) -> float:
+    if found.marks.get("critical"):
+        return CRITICAL
+    return IMPORTANT if found.marks.get("blocked") else MODERATE
+
+
+def _request(found: Found) -> float:
+    if found.marks.get("critical"):
+        return CRITICAL
+    return IMPORTANT if found.marks.get("named") or _NUMBER.search(found.text) else MODERATE
+
+
+def _inquiry(found: Found) -> float:
+    return LOW if found.marks.get("casual") else MODERATE
+
+
+def _information(found: Found) -> float:
+    size = len(found.text)
+    if found.marks.get("keep") or (size > 8 and _LONG_NUMBER.search(found.text)):
+        return IMPORTANT
+    return LOW if size < 12 else MODERATE
+
+
+def _feedback(found: Found) -> float:
+    aspects = found.marks.get("aspect", 0)
+    if aspects >= 2 and len(found.text) > 35:
+        return IMPORTANT
+    negative = found.scores.get(EventType.COMPLAINT, 0) >= 3
+    return MODERATE if negative or (aspects and len(found.text) > _BARE) else LOW
+
+
+SCORES: Mapping[EventType, Callable[[Found], float]] = {
+    EventType.TRANSACTION: _transaction,
+    EventType.COMPLAINT: _complaint,
+    EventType.SUPPORT: _support,
+    EventType.REQUEST: _request,
+    EventType.INQUIRY: _inquiry,
+    EventType.INFORMATION: _information,
+    EventType.FEEDBACK: _feedback,
+    EventType.GENERIC_EVENT: lambda found: MINIMAL,
+}
 
 
 def heard(event_type: EventType, found: Found, importance: float) -> float:

@@ -12,7 +12,6 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from itertools import compress
 from operator import mul
 from pathlib import Path
 
@@ -89,7 +88,7 @@ class Wording:
         self._shared = shared
         if shared:
             sought.beside(self._groups)
-        self._signs = [(one, one * (_PARTS // 2)) for one in (_pack(of_signs[name]) for name in NAMES)]
+        self._signs = [_pack(of_signs[name]) for name in NAMES]
         self._temperature, self._band_temperature = temperature, band_temperature
         self.usual, self.judge = usual, judge
 
@@ -120,18 +119,15 @@ class Wording:
         types, bands = heats
         return cls(of_groups, of_signs, types, bands, usual, judge, shared)
 
-    def tell(self, plain: str, signs: Sequence[float]) -> Told:
+    def tell(self, plain: str, signs: Mapping[int, float]) -> Told:
         *said, found = _unpack(self._weighed(plain), OUT + 1)
         away, share = _OFFSET * found, weight(plain) / SCALE
         total = counted = 0
-        for sign, (weights, half) in zip(filter(None, signs), compress(self._signs, signs), strict=True):
-            if sign == 0.5:  # as most are
-                total += half
-                counted += _PARTS // 2
-            else:
-                times = round(sign * _PARTS)
-                total += times * weights
-                counted += times
+        weights = self._signs
+        for at, sign in signs.items():
+            times = _PARTS // 2 if sign == 0.5 else round(sign * _PARTS)  # most are so
+            total += times * weights[at]
+            counted += times
         also, part = _OFFSET * counted, 1 / (SCALE * _PARTS)
         shown = _unpack(total)
         scores = [(one - away) * share + (other - also) * part for one, other in zip(said, shown, strict=True)]

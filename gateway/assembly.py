@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -397,6 +398,7 @@ def turn_of(
         manager=manager,
         enable_memory=settings.enable_memory,
         clock=clock,
+        seconds=time.time if clock is utc_now else None,
     )
     stack.push_async_callback(turn.close)
     return turn

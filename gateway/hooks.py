@@ -7,7 +7,7 @@ import asyncio
 import logging
 import traceback
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import entry_points
 from typing import Any, Protocol
@@ -83,9 +83,9 @@ class History:
         told = context.steady(exchange.session, exchange.history)
         return context.build(exchange.session, exchange.memory, max_recent_messages=told, unread=self._unread)
 
-    async def after(self, exchange: Exchange) -> None:
-        """Raises MemoryFault."""
-        await self._transcripts.append(exchange.ref, exchange.said)
+    def after(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+        """Awaited, it raises MemoryFault."""
+        return self._transcripts.append(exchange.ref, exchange.said)
 
 
 class Hooks:

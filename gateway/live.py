@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -38,6 +38,7 @@ _Event = tuple[str, Mapping[str, Any]]  # kind and data
 _TOLD_BY_THE_TURN = RELAYED | AMENDS | {Kind.FOLLOW, Kind.UNFOLLOW}
 
 
+@lru_cache(4096)
 def channel_key(tenant: str) -> str:
     return keys.shared("live", keys.check_tenant(tenant))
 

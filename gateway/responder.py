@@ -121,11 +121,13 @@ class Question(Struct, frozen=True):
     @property
     def cut(self) -> bool:
         """Whether more was written than is kept of one message."""
-        return any("cut" in message.extra for message in self.messages)
+        messages = self.messages
+        return "cut" in messages[0].extra if len(messages) == 1 else any("cut" in one.extra for one in messages)
 
     @property
     def words(self) -> str:
-        return " ".join([message.text for message in self.messages]).strip()
+        messages = self.messages
+        return (messages[0].text if len(messages) == 1 else " ".join([one.text for one in messages])).strip()
 
 
 def access_of(tenant: Tenant, agent: Agent) -> Access:

@@ -103,13 +103,17 @@ class Turn:
         room: Room | None = None,
         enable_memory: bool = True,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        seconds: Callable[[], float] | None = None,
     ) -> None:
+        """`seconds` since 1970, where that is told faster than by `clock`."""
         self._tenant_of = tenant_of
         self._inbox = inbox
         self._senders = senders
 
-        def seconds() -> float:
-            return clock().timestamp()
+        if seconds is None:
+
+            def seconds() -> float:
+                return clock().timestamp()
 
         self._courier = Courier(inbox, senders, states, seconds, ledger, reach)
         self._patience = Patience(inbox, self._courier, holders, seconds, times)

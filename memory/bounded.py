@@ -67,12 +67,12 @@ async def _within(until: float, asked: Awaitable[T]) -> T:
         raise RedisTimeoutError(_NO_ANSWER) from None
 
 
-_BOUND: ContextVar[Bound | None] = ContextVar("chat_chat_bound", default=None)
+BOUND: ContextVar[Bound | None] = ContextVar("chat_chat_bound", default=None)  # None, or what `bound` may tell of
 
 
 def bound() -> Bound | None:
     """What holds for a call that is made now."""
-    one = _BOUND.get()
+    one = BOUND.get()
     return None if one is None or one.over else one
 
 
@@ -81,10 +81,10 @@ def bounded(seconds: float | None) -> Iterator[None]:
     """What is asked of Redis in the body, and in tasks begun there until it ends, waits for no longer than that in
     vain; None: each call as long as its connection does."""
     one = None if seconds is None else Bound(seconds)
-    before = _BOUND.set(one)
+    before = BOUND.set(one)
     try:
         yield
     finally:
         if one is not None:
             one.over = True
-        _BOUND.reset(before)
+        BOUND.reset(before)

@@ -29,9 +29,9 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from memory.bounded import bound
+from memory.bounded import BOUND, bound
 from memory.errors import SessionsUnavailable
-from memory.shared_connection import SHORT, SharedConnection
+from memory.shared_connection import SHORT, TWO_WORDS, SharedConnection
 
 T = TypeVar("T")
 
@@ -123,9 +123,12 @@ class _Plain(aioredis.Redis):
         return _Script(self, script)
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        if args[0] not in SHORT:
+        if args[0] == TWO_WORDS:
+            (answer,) = await self.ask(((*TWO_WORDS.split(), *args[1:]),))
+        elif args[0] in SHORT:
+            (answer,) = await self.ask((args,))
+        else:
             return await _in_time(super().execute_command(*args, **options))  # type: ignore[no-untyped-call]
-        (answer,) = await self.ask((args,))
         if isinstance(answer, RedisError):
             raise answer
         return self.understood(args[0], answer, options)
@@ -137,7 +140,7 @@ class _Plain(aioredis.Redis):
             asked = self.shared.ask(commands)
         else:
             asked = self._again.call_with_retry(lambda: self.shared.ask(commands), _try_again)
-        return asked if (limit := bound()) is None else limit.wait(asked)
+        return asked if BOUND.get() is None else _in_time(asked)
 
     def understood(self, name: str, answer: Any, options: dict[str, Any]) -> Any:
         """An answer as the library's callers know it."""

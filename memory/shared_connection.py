@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 import hiredis
@@ -21,14 +21,16 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 SHORT = frozenset(
     (
         *("EVALSHA", "EVAL", "GET", "MGET", "SET", "DEL", "EXISTS", "EXPIRE", "PEXPIRE", "TTL", "PTTL", "INCRBY"),
-        *("HGET", "HMGET", "HSET", "HSETNX", "HDEL", "HINCRBY", "HINCRBYFLOAT", "PUBLISH", "PUBSUB NUMSUB"),
+        *("HGET", "HMGET", "HSET", "HSETNX", "HDEL", "HINCRBY", "HINCRBYFLOAT", "PUBLISH"),
         *("ZADD", "ZREM", "ZCARD", "ZCOUNT", "ZSCORE", "ZREMRANGEBYSCORE", "SADD", "SREM", "SISMEMBER", "LLEN"),
         *("GETDEL", "GETEX", "PERSIST", "HEXISTS", "HLEN", "ZINCRBY", "RPUSH", "LPUSH", "LTRIM", "SCARD", "ZRANK"),
     )
 )
+TWO_WORDS = "PUBSUB NUMSUB"  # as the library names it: short as well
 IDLE = 30.0  # seconds of silence after which the other side is asked first whether it is still there
 
 _NOTHING = object()
+_pack: Callable[[tuple[Any, ...]], bytes] = hiredis.pack_command
 _PING = hiredis.pack_command(("PING",))
 _Asked = tuple["asyncio.Future[list[Any]]", int, float]  # answers it waits for, when it was asked
 
@@ -49,15 +51,18 @@ class SharedConnection:
         Raises redis' ConnectionError and TimeoutError: as its own connection says it where nothing was sent.
         """
         try:
-            packed = _packed(commands[0]) if len(commands) == 1 else b"".join(map(_packed, commands))
+            packed = _pack(commands[0]) if len(commands) == 1 else b"".join(map(_pack, commands))
         except TypeError as error:
             raise DataError(str(error)) from None
         company = bool(self._in_company)
         if company:
             self._set_out()
-        if (wire := self._at_hand()) is None:
-            return self._ask_opened(packed, len(commands))
-        return wire.ask(packed, len(commands), company)
+        wire = self._wire
+        if wire is not None and wire.usable:  # as `_at_hand`, for each command
+            loop = asyncio.get_running_loop()
+            if wire.loop is loop and loop.time() - wire.heard <= IDLE:
+                return wire.ask(packed, len(commands), company)
+        return self._ask_opened(packed, len(commands))
 
     async def in_company(self, seconds: float) -> None:
         """Returns when something is asked, in time to go along in its write, or after so many seconds: for what is in
@@ -121,13 +126,6 @@ class SharedConnection:
         await connection.connect()
         self._wire = _Wire(connection)
         return self._wire
-
-
-def _packed(command: tuple[Any, ...]) -> bytes:
-    if " " in command[0]:  # the library's name for two words
-        command = (*command[0].split(), *command[1:])
-    packed: bytes = hiredis.pack_command(command)
-    return packed
 
 
 class _Wire(asyncio.Protocol):

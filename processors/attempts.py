@@ -84,10 +84,21 @@ class Attempts:
     def watched(self, access: Access, *, under_way: bool = False) -> AbstractContextManager[None]:
         """Whatever the HTTP client raises leaves as LLMError, and the breaker hears how it went. What is `under_way` (a
         stream) goes on whatever the breaker says by now."""
+        return _Watched(self, self.breaker(access) if under_way else self.allowed(access))
+
+    def allowed(self, access: Access) -> Breaker:
+        """The breaker, to be told by who calls now how that went: `succeeded`, or `failed` here. As `watched`, for the
+        one call that nearly all are."""
         breaker = self.breaker(access)
-        if not under_way and (left := breaker.refused_for()) is not None:
+        if (left := breaker.refused_for()) is not None:
             raise _Open(f"the language model is left alone for now: {breaker.reason}", left)
-        return _Watched(breaker)
+        return breaker
+
+    def failed(self, breaker: Breaker, error: BaseException) -> BaseException:
+        """The error as it leaves."""
+        told = from_http(error) if isinstance(error, _http_errors()) else error
+        _hears(breaker, told)
+        return told
 
     def breaker(self, access: Access) -> Breaker:
         if not access.api_key:
@@ -99,9 +110,10 @@ class Attempts:
 
 
 class _Watched(AbstractContextManager[None]):
-    __slots__ = ("_breaker",)
+    __slots__ = ("_attempts", "_breaker")
 
-    def __init__(self, breaker: Breaker) -> None:
+    def __init__(self, attempts: Attempts, breaker: Breaker) -> None:
+        self._attempts = attempts
         self._breaker = breaker
 
     def __enter__(self) -> None:
@@ -113,25 +125,25 @@ class _Watched(AbstractContextManager[None]):
         if error is None:
             self._breaker.succeeded()
             return
-        told = from_http(error) if isinstance(error, _http_errors()) else error
-        self._hears(told)
+        told = self._attempts.failed(self._breaker, error)
         if told is not error:
             raise told from None
 
-    def _hears(self, error: BaseException) -> None:
-        match error:
-            case LLMUnavailable():
-                # A long Retry-After is the endpoint's own wish to be left alone.
-                pause = error.retry_after if error.retry_after and error.retry_after > _LONG else None
-                self._breaker.failed(str(error), at_once_for=pause)
-            case LLMUnauthorized():
-                self._breaker.failed(str(error), at_once_for=_KEY_PAUSE)
-            case LLMOutOfCredit():
-                self._breaker.failed(str(error), at_once_for=_CREDIT_PAUSE)
-            case LLMError():
-                self._breaker.succeeded()  # it answered: it is there
-            case _:
-                self._breaker.gave_up()
+
+def _hears(breaker: Breaker, error: BaseException) -> None:
+    match error:
+        case LLMUnavailable():
+            # A long Retry-After is the endpoint's own wish to be left alone.
+            pause = error.retry_after if error.retry_after and error.retry_after > _LONG else None
+            breaker.failed(str(error), at_once_for=pause)
+        case LLMUnauthorized():
+            breaker.failed(str(error), at_once_for=_KEY_PAUSE)
+        case LLMOutOfCredit():
+            breaker.failed(str(error), at_once_for=_CREDIT_PAUSE)
+        case LLMError():
+            breaker.succeeded()  # it answered: it is there
+        case _:
+            breaker.gave_up()
 
 
 @cache

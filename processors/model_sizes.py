@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?e?(\d+(?:\.\d+)?)(b|m)(?![a-z0-9])")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSize:
+class ModelSize(NamedTuple):
     """`size` in billions of parameters; `window` in tokens, question and answer together; `tokens` names how text is
     cut (see `processors.tokens`), "" where that is not known."""
 

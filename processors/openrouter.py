@@ -136,11 +136,19 @@ class OpenRouter:
             return structs.replace(completion, data=data)
 
     async def _once(self, deadline: float, access: Access, body: dict[str, Any]) -> Completion:
-        with self._attempts.watched(access):
+        breaker = self._attempts.allowed(access)
+        try:
             posted = await self._http.post(access, body, deadline - self._clock())
             if not 200 <= posted.status < 300:
                 raise refusal(posted.status, posted.headers, posted.body)
-            return self._completion(access, _read(posted.body))
+            completion = self._completion(access, _read(posted.body))
+        except BaseException as error:
+            told = self._attempts.failed(breaker, error)
+            if told is error:
+                raise
+            raise told from None
+        breaker.succeeded()
+        return completion
 
     def _completion(self, access: Access, answer: Any) -> Completion:
         if not isinstance(answer, dict):

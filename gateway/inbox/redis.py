@@ -172,7 +172,7 @@ class RedisInbox:
 
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
         arguments = [INDEX, claim.conversation, claim.token, self._lease_ms, outbox, *spread(limits)]
-        wait_ms = int(await self._run("intent", arguments))
+        wait_ms = int(await _once_more(self._scripts["intent"], (), arguments))
         return None if wait_ms < 0 else wait_ms / 1000
 
     async def may_pass(self, limits: Sequence[Limit]) -> bool:
@@ -195,7 +195,7 @@ class RedisInbox:
         else:
             arguments += [session.value, session.ttl_ms, session.rev, lua.INDEX, session.member, session.score]
         arguments.append(carry or "")
-        status, *stored = await self._run("finish", arguments)
+        status, *stored = await _once_more(self._scripts["finish"], (), arguments)
         return _OUTCOMES[status], (stored[0] or None) if stored else None
 
     async def fail(self, claim: Claim, pause: float, *, counted: bool = True, why: str = "") -> bool:

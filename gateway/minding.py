@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from gateway.fitting import newest
 from gateway.homes import Known
 from gateway.moment import Moment
-from gateway.prompt import fitting
+from gateway.prompt import HISTORY_CHARACTERS, fitting
 from gateway.responder import access_of
 from gateway.standalone import size_of
 from gateway.tools import MemoryTools
@@ -23,7 +23,7 @@ from memory.errors import MemoryFault
 from memory.facts import Fact, Scope
 from memory.knowledge import Seen, in_words, line
 from memory.memory_manager import MemoryManager
-from memory.models import LongTermMemory
+from memory.models import LongTermMemory, Message
 from memory.procedures import Procedure
 from processors.models import EventType
 
@@ -167,10 +167,12 @@ class Minding:
 def _shown(moment: Moment, history: int) -> set[str]:
     """The ids of the events whose words surely stand in the history that the model is told: of a small window what the
     shop says on the matter takes a part, and a letter is four tokens at most."""
-    lines = fitting(context.shown(moment.session, context.steady(moment.session, history)))
+    told: Sequence[Message] = context.shown(moment.session, context.steady(moment.session, history))
     room = budget(size_of(moment.agent)).history // 2
-    surely, _ = newest([4 * len(line["message"]) for line in lines], room)
-    told = lines[len(lines) - surely :]
+    if 4 * sum([len(line["message"]) for line in told]) > min(room, 4 * HISTORY_CHARACTERS):  # hardly ever
+        lines = fitting(told)
+        surely, _ = newest([4 * len(line["message"]) for line in lines], room)
+        told = lines[len(lines) - surely :]
     return {line["message_id"] for line in told if line["role"] == "user" and "message_id" in line}
 
 

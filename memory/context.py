@@ -22,12 +22,13 @@ def build(
 ) -> dict[str, Any]:
     """The `ctx` of the API: with no session its fields are empty and `error` says so.
 
-    `important_events` are dicts with the fields of the long-term file, oldest first; with `unread` they are the events
-    themselves, of which a prompt tells few.
+    `important_events` are dicts with the fields of the long-term file, oldest first. `unread`: for whoever changes
+    nothing and tells few of these; they are the events themselves, and the messages are the session's own.
     """
+    recently = shown if unread else recent
     told = events.important(lm, IMPORTANT, IMPORTANT_COUNT) if lm else []
     context: dict[str, Any] = {
-        "recent_messages": recent(session, max_recent_messages) if session else [],
+        "recent_messages": recently(session, max_recent_messages) if session else [],
         "current_state": session.state if session else None,
         "session_variables": dict(session.variables) if session else {},
         "conversation_summary": session.summary if session and include_summary else None,

@@ -117,4 +117,4 @@ def _payload(raw: msgspec.Raw) -> Any:
 
 def dated(at: datetime, said: str) -> str:
     """As it is told: behind its day."""
-    return f"{at.astimezone(UTC).isoformat()[:10]} {said}"
+    return f"{(at if at.tzinfo is UTC else at.astimezone(UTC)).isoformat()[:10]} {said}"

@@ -118,17 +118,15 @@ class Tenants:
         self._clock = clock  # as the file system's
         self._directory = settings.config_dir / "tenants"
         self._entries: dict[Path, _Entry] = {}
-        self._serving: dict[str, Tenant] = {}
+        self._serving: dict[str, Tenant] = {}  # changed in its place: `get` is its own
+        # The tenant that is serving under this id, or None: asked for ten times a turn.
+        self.get: Callable[[str], Tenant | None] = self._serving.get
         self._sorted: list[Tenant] | None = []  # None: somebody came, changed or went
         self._tokens: dict[str, tuple[str, str]] = {}  # of those: tenant and channel of each
         self._callbacks: list[Callback] = []
         self._directory_failed = False
         self._still: Still | None = None
         self._look_from = 0.0  # on the monotonic clock: unasked
-
-    def get(self, tenant_id: str) -> Tenant | None:
-        """The tenant that is serving under this id."""
-        return self._serving.get(tenant_id)
 
     def all(self) -> list[Tenant]:
         """Every tenant that is serving, by id."""

@@ -131,14 +131,16 @@ class Question(Struct, frozen=True):
 
 
 def access_of(tenant: Tenant, agent: Agent) -> Access:
-    made = _accesses.of(tenant)
-    found = made.get(id(agent))
+    kept = _accesses.get(tenant.id)
+    if kept is None or kept[0] is not tenant:
+        kept = _accesses[tenant.id] = (tenant, {})
+    found = kept[1].get(id(agent))
     if found is None or found[0] is not agent:
-        found = made[id(agent)] = agent, _access_of(tenant, agent)
+        found = kept[1][id(agent)] = agent, _access_of(tenant, agent)
     return found[1]
 
 
-_accesses: PerTenant[dict[int, tuple[Agent, Access]]] = PerTenant(lambda tenant: {})
+_accesses: dict[str, tuple[Tenant, dict[int, tuple[Agent, Access]]]] = {}  # as PerTenant: asked for at every step
 
 
 def _access_of(tenant: Tenant, agent: Agent) -> Access:

@@ -243,9 +243,13 @@ class Turn:
         sets |= outbox.answer.sets
         change = done.change if done else _setting(sets) if sets else unchanged
         after = change(session)
-        exchange = _exchange(
-            moment,
-            record.words(messages) if words is None else words,
+        exchange = Exchange(
+            id=moment.source,
+            ref=moment.ref,
+            channel=moment.last.channel,
+            words=record.words(messages) if words is None else words,
+            session=session,
+            now=now,
             answer=outbox.answer,
             said=written,
             event=event,
@@ -340,7 +344,16 @@ class Turn:
             asked = await self._responder.standalone(moment, words)
             source = moment.source
             minded = await self._minding.of(moment, words, asked, source, history, home.known)
-        asking = _exchange(moment, words, history=history, memory=minded.memory)
+        asking = Exchange(
+            id=moment.source,
+            ref=moment.ref,
+            channel=last.channel,
+            words=words,
+            session=moment.session,
+            now=moment.now,
+            history=history,
+            memory=minded.memory,
+        )
         known = await self._hooks.before(asking, minded.context())
         images = await self._media.shown(moment.ref, messages) if moment.agent.vision else ()
         riding = rides is not None and await asyncio.shield(rides)
@@ -488,18 +501,6 @@ async def _attached(moment: Moment, attaching: Attaching) -> Sequence[InboundMes
 
 def _setting(variables: dict[str, Any]) -> Change:
     return lambda session: session.model_copy(update={"variables": {**session.variables, **variables}})
-
-
-def _exchange(moment: Moment, words: str, **known: Any) -> Exchange:
-    return Exchange(
-        id=moment.source,
-        ref=moment.ref,
-        channel=moment.last.channel,
-        words=words,
-        session=moment.session,
-        now=moment.now,
-        **known,
-    )
 
 
 def _light(moment: Moment) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def chat_usage(told: Any) -> Usage:
     details = told.get("prompt_tokens_details")
     cached = int(_number(details, "cached_tokens")) if isinstance(details, dict) else 0
     prompt, completion = int(_number(told, "prompt_tokens")), int(_number(told, "completion_tokens"))
-    return Usage(prompt, completion, cached, _cost(told))
+    return Usage(prompt, completion, cached, _cost(told) if "cost" in told else None)
 
 
 def _number(told: dict[str, Any], *names: str) -> float:

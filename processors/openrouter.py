@@ -163,8 +163,8 @@ class OpenRouter:
         if choice.get("error"):
             raise from_body(choice["error"])
         reason = choice.get("finish_reason")
-        text = text_of(choice.get("message"))
-        calls = _tool_calls(choice.get("message"))
+        message = choice.get("message")
+        text, calls = text_of(message), _tool_calls(message)
         if not calls and (error := from_finish(reason, text)):
             raise error
         if reason == "error":

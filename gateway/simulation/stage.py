@@ -59,9 +59,7 @@ class OneTenant(Tenants):
     def __init__(self, settings: Settings, tenant: Tenant, file: Path) -> None:
         super().__init__(settings)
         self._tenant, self._file = tenant, file
-
-    def get(self, tenant_id: str) -> Tenant | None:
-        return self._tenant if tenant_id == self._tenant.id else None
+        self._serving[tenant.id] = tenant
 
     def all(self) -> list[Tenant]:
         return [self._tenant]

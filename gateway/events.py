@@ -84,7 +84,7 @@ class Events:
             one = message
             if one.extra or always:  # else it quotes nothing, and speaks to the bot or not as it says itself
                 one = await self._ready(claim.ref, one, always, remembers)
-            if self._members is not None and one.mentioned and one.group:
+            if self._members is not None and one.sender_id is not None and one.mentioned and one.group:
                 one = await self._members.named(tenant, one)
             ready.append(one)
         return ready or [claim.messages[-1]], changed
@@ -105,7 +105,7 @@ class Events:
                 return Done(None)  # a /start comes with it, and one welcome is enough
             welcome = Answer(moment.tenant.reply("welcome", moment.language), suggested_by(moment.agent))
             return Done(welcome, _started(last), silent=False)
-        if last.group and not any(message.mentioned for message in moment.messages):
+        if not last.mentioned and last.group and not any(message.mentioned for message in moment.messages):
             return Done(None)  # the group talks among itself
         return None
 

@@ -126,7 +126,7 @@ class Linking:
                 return Done(Answer(text("link_private", language)))
             given = message.text[len(word) :].strip()
             return await self._redeem(moment, given) if given else await self._issue(moment)
-        if not message.group and _awaited(moment) and _CODE.fullmatch(message.text.strip().upper()):
+        if _awaited(moment) and not message.group and _CODE.fullmatch(message.text.strip().upper()):
             return await self._redeem(msgspec.structs.replace(moment, language=_spoken(moment)), message.text)
         return None
 

@@ -159,7 +159,7 @@ class Patience:
             words = "\n\n".join(filter(None, [*(one.text for one in before), answer.text]))
             media = (*(item for one in before for item in one.media), *answer.media)
             answer, before = msgspec.structs.replace(answer, text=words, media=media), ()
-        if is_press(moment.last) and not before and not answer.text:
+        if not answer.text and not before and is_press(moment.last):
             answer = Answer(text("no_answer_waits", moment.language))
         target = target_of(moment.last)
         if target.platform in self._holders:

@@ -69,8 +69,8 @@ class TelegramSender:
             if piece.entities:
                 body["entities"] = list(piece.entities)
             calls.append(Call("sendMessage", body))
-        bearers = [call for call in calls if call.method != "sendSticker"] or calls
-        if bearers and (markup := _buttons(answer.quick_replies)):
+        if answer.quick_replies and calls and (markup := _buttons(answer.quick_replies)):
+            bearers = [call for call in calls if call.method != "sendSticker"] or calls
             bearers[-1].body["reply_markup"] = markup
         return calls
 

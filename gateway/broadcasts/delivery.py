@@ -52,6 +52,7 @@ _STOP = frozenset(
 _AGAIN = frozenset(
     {*("รับข่าวสาร", "รับข่าวสารอีก", "ขอรับข่าวสาร", "สมัครรับข่าวสาร"), *("subscribe", "opt in", "optin", "send news")}
 )
+_LONGEST = 40  # characters of what may be one of these
 _POLITE = ("ค่ะ", "คะ", "ครับ", "คับ", "นะ", "น่ะ", "please")
 
 
@@ -78,13 +79,15 @@ class Deliveries:
         message = moment.last
         if message.kind is Kind.NOTICE and BROADCAST in message.extra:
             return await self._deliver(moment)
-        alone = len(moment.messages) == 1 and message.kind in (Kind.TEXT, Kind.POSTBACK) and not message.group
-        if not alone or moment.tenant.is_staff_chat(message.channel, message.chat_id):
+        alone = len(moment.messages) == 1 and message.kind in (Kind.TEXT, Kind.POSTBACK)
+        if not alone or len(message.text) > _LONGEST:
             return None
         said = _plain(message.text)
         if (said not in _STOP and said not in _AGAIN) or (
             message.text.startswith("/") and named(moment.tenant, message.text)
         ):
+            return None
+        if message.group or moment.tenant.is_staff_chat(message.channel, message.chat_id):
             return None
         return await self._choose(moment, out=said in _STOP)
 
@@ -223,8 +226,6 @@ def _stop_button(language: Tongue) -> QuickReply:
 
 
 def _plain(said: str) -> str:
-    if len(said) > 40:
-        return ""
     plain = normalise(said).strip(" .!…/")
     for ending in _POLITE:
         plain = plain.removesuffix(ending).strip()

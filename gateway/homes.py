@@ -12,6 +12,7 @@ from gateway.outbox import ClaimLost
 from memory import keys
 from memory.canonical import resolved_with_shared
 from memory.errors import LongTermUnavailable
+from memory.keys import ConversationRef
 from memory.memory_manager import MemoryManager
 from memory.models import LongTermMemory
 
@@ -47,21 +48,24 @@ class Homes:
         if first.group:
             return Settled(claim)
         own = claim.ref if claim.owner is None else conversation_of(first)
-        here = keys.session_user(claim.conversation) or own.user
         try:
             user, *known = await resolved_with_shared(self._manager.longterm, own.tenant, own.user)
         except LongTermUnavailable:  # it stays where it is
-            return Settled(_of(claim, here))
+            return Settled(_of(claim, _here(claim, own)))
         home = own if user == own.user else own._replace(user=user)
         if keys.session(home) == claim.conversation:
             return Settled(_of(claim, user), (known[0], known[1]))
         if claim.outbox or claim.carried:  # what was begun here ends here
-            return Settled(_of(claim, here))
+            return Settled(_of(claim, _here(claim, own)))
         if keys.session(own) == claim.conversation:
             await self._manager.join(own, home)
         if not await self._inbox.move(claim, keys.session(home)):
             raise ClaimLost(claim.conversation)
         return None
+
+
+def _here(claim: Claim, own: ConversationRef) -> str:
+    return keys.session_user(claim.conversation) or own.user
 
 
 def _of(claim: Claim, user: str) -> Claim:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ MOST_PROCEDURES = 3
 MOST_MEMORIES = 5  # of what was said and done before, beside the facts
 _LOOKED_AT = 60  # hits of one search
 _MEMORY_KINDS = ("event", "episode")
+_learned_at = attrgetter("created_at")
 _OWN = (Scope.SESSION, Scope.USER)
 # The score from which such a memory is worth its place: a higher one keeps back many that are needed (at 0.25 one in
 # six of those that would be among the five), a lower one lets in what has next to nothing to do with the message.
@@ -105,14 +107,16 @@ class Minding:
         own = [one for one in known if one.scope in _OWN]
         used = [one for one in known if one.id in fitting_facts] if fitting_facts else []
         memory = seen.memory
-        fitting = procedures.matching(
-            seen.procedures,
-            words,
-            agent=ref.agent,
-            language=moment.language,
-            platform=moment.last.platform,
-            intent=moment.session.last_intent or EventType.GENERIC_EVENT.value,
-        )
+        fitting: list[Procedure] = []
+        if seen.procedures:
+            fitting = procedures.matching(
+                seen.procedures,
+                words,
+                agent=ref.agent,
+                language=moment.language,
+                platform=moment.last.platform,
+                intent=moment.session.last_intent or EventType.GENERIC_EVENT.value,
+            )
         episodes = memory.episodes if memory else []
         last = sorted(episodes, key=lambda one: one.ended_at)[-_EPISODES:] if episodes else episodes
         return Minded(
@@ -182,7 +186,7 @@ def _chosen(seen: Seen, fitting: Mapping[str, int], moment: Moment) -> list[Fact
     if len(fresh) > MOST_FACTS:
         fresh.sort(key=lambda one: (_place(fitting)(one), -decay.strength(one, moment.now)))
         fresh = fresh[:MOST_FACTS]
-    return sorted(fresh, key=lambda one: one.created_at)
+    return sorted(fresh, key=_learned_at)
 
 
 def _place(fitting: Mapping[str, int]) -> Callable[[Fact], int]:

@@ -11,6 +11,7 @@ from memory.facts import Fact, Priority
 HALF_LIFE = {Priority.HIGH: 365.0, Priority.MEDIUM: 120.0, Priority.LOW: 30.0}  # days
 STALE = 0.25  # below: no longer told to the model unasked
 GONE = 0.05  # below: pruned
+_SURELY_FRESH = timedelta(days=1.9 * min(HALF_LIFE.values()))  # since the last use: no fact is stale by then
 _MOST = 4.0  # confirmations slow it down up to this many times
 
 
@@ -36,7 +37,12 @@ def gone_at(fact: Fact) -> datetime | None:
 
 def fresh(facts: Iterable[Fact], now: datetime) -> list[Fact]:
     """Those that hold and have not faded."""
-    return [fact for fact in facts if fact.current and strength(fact, now) >= STALE]
+    lately = now - _SURELY_FRESH
+    return [
+        fact
+        for fact in facts
+        if fact.superseded_by is None and (fact.last_used_at > lately or strength(fact, now) >= STALE)
+    ]
 
 
 def faded(facts: Iterable[Fact], now: datetime, threshold: float = GONE) -> list[Fact]:

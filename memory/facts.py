@@ -62,6 +62,8 @@ DEFAULT_PRIORITY = {
     FactType.SELF_KNOWLEDGE: Priority.MEDIUM,
 }
 MANY = frozenset({"allergies", "likes", "dislikes"})  # a person can have several of: always lists
+_new, _set = object.__new__, object.__setattr__
+_told = json.JSONEncoder(default=str, sort_keys=True).encode
 _USERS = Scope.USER  # by its class it takes a call
 _OBSERVED = ("preferred_language", "current_topic")  # shown by every message: showing it again confirms nothing
 _NARROW_TO_WIDE = list(Scope)
@@ -150,7 +152,13 @@ class Fact(BaseModel):
         return {*self.also_from, *([self.source] if self.source else ())}
 
     def with_(self, **changes: Any) -> Self:
-        return self.model_copy(update=changes)
+        """`model_copy` with these fields, which are ours, for less."""
+        made = _new(self.__class__)
+        _set(made, "__dict__", {**self.__dict__, **changes})
+        _set(made, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *changes})
+        _set(made, "__pydantic_extra__", dict(self.__pydantic_extra__ or ()))
+        _set(made, "__pydantic_private__", None)
+        return made
 
 
 def said(key: str, value: Any) -> str:
@@ -457,13 +465,16 @@ def _replaced(old: Fact, fact: Fact, reassert: bool) -> Merged:
 
 
 def _id(*parts: Any) -> str:
-    raw = json.dumps(parts, default=str, sort_keys=True)
-    return f"f_{hashlib.sha256(raw.encode()).hexdigest()[:20]}"
+    return f"f_{hashlib.sha256(_told(parts).encode()).hexdigest()[:20]}"
 
 
 def _json(value: Any) -> Any:
     """The value as a file will give it back: what JSON has no form for as text. Raises ValueError for what no file
     could give back."""
+    if value.__class__ is str:  # nearly always this or the next
+        return without_surrogates(value)
+    if value.__class__ is list and {one.__class__ for one in value} == {str}:
+        return [without_surrogates(one) for one in value]
     if _deeper(value, DEEPEST):
         raise ValueError(f"a value may be nested {DEEPEST} deep, and no deeper")
     plain = json.loads(json.dumps(without_surrogates(value), default=str), parse_constant=str)

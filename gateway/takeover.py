@@ -61,9 +61,10 @@ _WISH = Sought(
     r"|\b(?:get|call|want|need) (?:me )?an? (?:real |live )*(?:real person|human(?! resources)|agent|representative)\b"
 )
 _REFUSED = Sought(_NO_BOT)
-_ALONE = re.compile(
-    rf"(?:ขอ)?{_PERSON}\s?(?:หน่อย)?\s?(?:ค่ะ|คะ|ครับ|คับ|นะคะ)?"
-    r"|(?:a |real |live )*(?:human|real person|live agent|human agent)(?: please)?"
+_ALONE = Sought(
+    rf"^(?:(?:ขอ)?{_PERSON}\s?(?:หน่อย)?\s?(?:ค่ะ|คะ|ครับ|คับ|นะคะ)?"
+    r"|(?:a |real |live )*(?:human|real person|live agent|human agent)(?: please)?)\Z",
+    other_spaces=True,
 )
 # Asked about, refused, or told of: no wish.
 _NO_WISH = re.compile(
@@ -77,8 +78,8 @@ def wants_a_person(said: str) -> bool:
     if len(said) > _LONGEST_WISH:
         return False
     plain = normalise(said)
-    found = _WISH.search(plain) or _ALONE.fullmatch(plain.strip(" .!…"))
-    return found is not None and not _NO_WISH.search(_REFUSED.sub("", plain))
+    found = _WISH.search(plain) is not None or _ALONE.is_in(plain.strip(" .!…"), plain)
+    return found and not _NO_WISH.search(_REFUSED.sub("", plain))
 
 
 def in_hand(session: ShortTermMemory, now: datetime) -> bool:

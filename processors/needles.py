@@ -20,6 +20,7 @@ _RANGE = 12  # letters of a set that are taken one by one
 _AT_ONCE = 3  # kinds of needles that are asked for together
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)
 _ANY_DIGIT = (kinds.CATEGORY, kinds.CATEGORY_DIGIT)
+_AT_FIRST = (kinds.AT, kinds.AT_BEGINNING)
 _REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
 
 
@@ -35,8 +36,8 @@ def alternatives(pattern: str) -> list[str]:
 
 
 def needs(pattern: str) -> list[Needles]:
-    """What each text has that the pattern matches, of every kind one needle; nothing: it may match any text. Knows no
-    flags but those of a plain `re.compile(str)`."""
+    """What each text has, between two spaces, that the pattern matches, of every kind one needle; nothing: it may match
+    any text. Knows no flags but those of a plain `re.compile(str)`."""
     return _few(_of_sequence(_parsed(pattern)))
 
 
@@ -92,7 +93,6 @@ def is_strings(pattern: str) -> bool:
     if not _no_more_than_strings(items):
         return False
     spelt = next(_useful(_together(_spelt(*item) for item in items) or ()), frozenset())
-    # A text is looked through between two spaces.
     return needs(pattern) == [spelt] and DIGIT not in spelt and all(one == one.strip() for one in spelt)
 
 
@@ -153,6 +153,8 @@ def _spelt(kind: Any, value: Any) -> list[str] | None:
     """All strings that a part of a pattern can be; None: they are too many, or can't be told."""
     if kind is kinds.LITERAL:
         return [chr(value)]
+    if (kind, value) == _AT_FIRST:
+        return [" "]  # a text is looked through between two spaces
     if kind in (kinds.AT, kinds.ASSERT, kinds.ASSERT_NOT):
         return [""]
     if kind is kinds.IN:

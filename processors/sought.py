@@ -33,7 +33,7 @@ class Sought:
     def __init__(self, pattern: str, *, other_spaces: bool = False) -> None:
         self.pattern = pattern
         self._alternatives = alternatives(pattern) if len(pattern) > _LONG else [pattern]
-        self._first = _known([one.replace(" ", r"\W") if other_spaces else one for one in self._alternatives])
+        self._first = _known(list(map(_spaceless, self._alternatives)) if other_spaces else self._alternatives)
         self.bits = ((1 << len(self._alternatives)) - 1) << self._first
         self.tried: dict[int, re.Pattern[str] | _OneByOne] = {}
 
@@ -89,12 +89,18 @@ class _OneByOne:
         self._match = whole.match
         self._groups = whole.groups
         self._searches = [one.search for one in alternatives]
+        self._alone = alternatives[0].finditer if len(alternatives) == 1 else None
 
     def search(self, text: str, at: int = 0) -> re.Match[str] | None:
         starts = [found.start() for search in self._searches if (found := search(text, at)) is not None]
         return self._match(text, min(starts)) if starts else None
 
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+    def finditer(self, text: str) -> Iterable[re.Match[str]]:
+        if self._alone is not None:
+            return [found for one in self._alone(text) if (found := self._match(text, one.start())) is not None]
+        return self._together(text)
+
+    def _together(self, text: str) -> Iterator[re.Match[str]]:
         at = 0
         while (found := self.search(text, at)) is not None:
             yield found
@@ -155,6 +161,11 @@ class Patterns(Generic[T]):
             if sought and bits == bit:  # as nearly all are
                 self._alone[bit] = sought.of(bit).search, lead
         return found
+
+
+def _spaceless(pattern: str) -> str:
+    """A pattern that matches as much and more, and needs no space and no beginning."""
+    return re.sub(r"(?<!\[)\^", r"\\A", pattern.replace(" ", r"\W"))
 
 
 _all: list[str] = []

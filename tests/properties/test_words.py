@@ -85,7 +85,10 @@ def test_each_text_that_a_pattern_matches_has_what_it_needs(data: st.DataObject)
     pattern = data.draw(st.sampled_from(ALTERNATIVES))
     text = data.draw(st.from_regex(pattern))
     for needles in needs(pattern):
-        assert any(one in text for one in needles) or (DIGIT in needles and re.search(r"\d", text)), (pattern, needles)
+        assert any(one in f" {text} " for one in needles) or (DIGIT in needles and re.search(r"\d", text)), (
+            pattern,
+            needles,
+        )
     assert len(re.findall(r"\d", text)) >= digits_of(pattern), pattern
 
 
@@ -95,6 +98,7 @@ def test_a_pattern_is_split_where_no_group_is() -> None:
     assert needs(r"[^x]+|y") == []
     assert needs(r"(?:it|one|\d+) for me") == [frozenset({" for me"}), frozenset({"it", "one", DIGIT})]
     assert needs("²") == []  # no digit to a pattern
+    assert needs("^(?:hi|hello)? you") == [frozenset({" hi you", " hello you", "  you"})]  # a text stands between spaces
 
 
 def test_digits_are_counted_and_strings_known_for_what_they_are() -> None:

@@ -205,9 +205,14 @@ def weighed(text: str) -> int:
     return _found(text)[1]
 
 
+def digits_in(text: str) -> int:
+    """How many there are."""
+    return _found(text)[2]
+
+
 @lru_cache(maxsize=_IN_HAND)
-def _found(text: str) -> tuple[int, int]:
-    """What `may_match` and `weighed` tell. Another thread may load a module with patterns at any time."""
+def _found(text: str) -> tuple[int, int, int]:
+    """What `may_match`, `weighed` and `digits_in` tell. Another thread may load a module with patterns at any time."""
     global _seeker
     if (seeker := _seeker) is None:
         seeker = _seeker = _Seeker(_all, _weights)
@@ -225,6 +230,7 @@ class _Seeker:
             sum(1 << at for at, needed in enumerate(digits) if needed <= there)
             for there in range(max(digits, default=0) + 1)
         ]
+        self._most = len(self._within) - 1
         self._always = 0
         of_needle: dict[str, int] = {}
         kinds_of: dict[Needles, int] = {}
@@ -253,7 +259,7 @@ class _Seeker:
         self._together = [together.get(word, []) for word in words[self._leads :]]
         self._finder = AhoCorasick(words)
 
-    def look(self, text: str) -> tuple[int, int]:
+    def look(self, text: str) -> tuple[int, int, int]:
         weights, bits, needles, leads = self._weights, self._bits, self._needles, self._leads
         seen, weight, first = self._always, 0, []
         for at in {at for at, _, _ in self._finder.find_matches_as_indexes(f" {text} ", overlapping=True)}:
@@ -271,7 +277,7 @@ class _Seeker:
             for needed, pattern in self._together[at]:
                 if seen & needed == needed:
                     seen |= pattern
-        return seen & self._within[min(digits, len(self._within) - 1)], weight
+        return seen & self._within[min(digits, self._most)], weight, digits
 
 
 def _each(bits: int) -> Iterator[int]:

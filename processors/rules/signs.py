@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from processors.models import EventType, Language
-from processors.sought import Patterns
+from processors.sought import Patterns, digits_in
 
 TYPES = tuple(EventType)
 _ENOUGH = 12.0  # a rule score above says nothing more
@@ -29,7 +29,6 @@ _SEEN = {
     "exclaimed": r"!",
 }
 _PATTERNS = Patterns((pattern, at) for at, pattern in enumerate(_SEEN.values()))
-_DIGIT = re.compile(r"\d")
 _LONG_NUMBER = re.compile(r"\d{3}")
 
 NAMES = (
@@ -66,7 +65,7 @@ def signs(
             most, first = share, at
     if most:
         told[_FIRST + first] = _HALF
-    size, digits = len(plain), len(_DIGIT.findall(plain))
+    size, digits = len(plain), digits_in(plain)
     told[_SHAPE] = min(size, 200) / 100
     if size < 15:
         told[_SHAPE + 2] = 1.0

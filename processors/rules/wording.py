@@ -196,7 +196,7 @@ def evidence(
             c += share * moderate
             d += share * important
             e += share * critical
-    return [*map(math.log, (a, b, c, d, e, *(said + _LEAST for said in bands))), *types, 1.0]
+    return [*map(math.log, [a, b, c, d, e, *[said + _LEAST for said in bands]]), *types, 1.0]
 
 
 def likely_band(evidence: Sequence[float], judge: Sequence[Sequence[float]], near: float = NEAR) -> int:

@@ -98,7 +98,9 @@ def test_a_pattern_is_split_where_no_group_is() -> None:
     assert needs(r"[^x]+|y") == []
     assert needs(r"(?:it|one|\d+) for me") == [frozenset({" for me"}), frozenset({"it", "one", DIGIT})]
     assert needs("²") == []  # no digit to a pattern
-    assert needs("^(?:hi|hello)? you") == [frozenset({" hi you", " hello you", "  you"})]  # a text stands between spaces
+    assert needs("^(?:hi|hello)? you") == [
+        frozenset({" hi you", " hello you", "  you"})
+    ]  # a text stands between spaces
 
 
 def test_digits_are_counted_and_strings_known_for_what_they_are() -> None:

@@ -60,7 +60,7 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
         return out
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=2048)  # an event's are asked for again when it leaves the history, some ten messages later
 def terms(text: str) -> Terms:
     text = text.replace("_", " ").replace("-", " ")
     spelled = normalise(text) if len(text) < SCANNED / 2 else normalise(text, LONGEST)  # as others ask: it is kept
@@ -76,7 +76,7 @@ def terms(text: str) -> Terms:
     return Terms((*(words or (() if runs else idle)), *topics(spelled)), tuple(runs), plain)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def asked(question: str) -> Terms:
     """A question's terms, without what any Thai question has: its groups of letters stand anywhere."""
     of = terms(question)

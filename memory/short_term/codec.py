@@ -26,6 +26,9 @@ _USUAL = {
     for name, field in ShortTermMemory.model_fields.items()
     if name not in ("rev", "created_at") and not field.is_required()
 }
+_WRITTEN = tuple(
+    (name, _USUAL.get(name, _FIELDS)) for name in _FIELDS
+)  # with what each is left out for; _FIELDS: never
 _BLANK = ShortTermMemory(tenant_id="", user_id="", session_id="")
 _PLAIN = set(_FIELDS) - {"facts", "schema_version"}
 _NONE: list[Any] = []
@@ -40,7 +43,7 @@ def encode(session: ShortTermMemory, rev: int) -> bytes:
         fields["expires_at"] = iso(session.expires_at)
     if session.facts:
         fields["facts"] = [fact.model_dump(mode="json") for fact in session.facts]
-    written = {name: fields[name] for name in _FIELDS if name not in _USUAL or fields[name] != _USUAL[name]}
+    written = {name: fields[name] for name, usual in _WRITTEN if fields[name] != usual}
     try:
         return orjson.dumps(written, option=orjson.OPT_PASSTHROUGH_DATETIME)
     except TypeError:  # a lone surrogate in an id or a variable, or a variable that is no plain value

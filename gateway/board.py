@@ -21,7 +21,7 @@ from gateway.staff_desk import UNTIL, WANTED, Customer, customer_of
 from memory import keys
 from memory.keys import ConversationRef
 from memory.models import Message
-from memory.redis_client import in_company
+from memory.redis_client import in_company, many
 from memory.session import time_of
 from processors.models import iso
 
@@ -131,7 +131,6 @@ class Board:
         return {ref: some[ref] for (ref, _), left in zip(since, gone, strict=True) if not left}
 
     async def _put_down(self, some: _Written) -> None:
-        pipe: Any = self._redis.pipeline(transaction=False)
         entries: defaultdict[str, dict[str, Entry]] = defaultdict(dict)
         tokens: dict[str, bytes] = {}
         for ref, exchange in some.items():
@@ -142,26 +141,28 @@ class Board:
             unanswered = entry.held and not any(line["role"] == "bot" for line in exchange.said)
             if unanswered and last.reply_token is not None and last.platform == "line":
                 tokens[_key(ref.tenant, "token", name)] = _encode((last.reply_token, last.received_at))
-        # As commands: what the library makes of its own mappings costs more than all else here.
+        commands: list[tuple[Any, ...]] = []
         for tenant, named in entries.items():
             told_of: list[Any] = []
             for name, entry in named.items():
                 told_of += (name, _encode(entry))
-            pipe.execute_command("HSET", _key(tenant), *told_of)
+            commands.append(("HSET", _key(tenant), *told_of))
         for tenant, named in entries.items():
             at: list[Any] = []
             for name, entry in named.items():
                 at += (max(entry.heard, entry.told), name)
-            pipe.execute_command("ZADD", _key(tenant, "at"), *at)
-        for key, token in tokens.items():
-            pipe.set(key, token, ex=TOKEN_FOR)
-        added = await pipe.execute()  # first of all: how many are new of each tenant's, as all are of a list that is
+            commands.append(("ZADD", _key(tenant, "at"), *at))
+        commands += [("SET", key, token, "EX", TOKEN_FOR) for key, token in tokens.items()]
+        if not commands:
+            return
+        # First of all: how many are new of each tenant's, as all are of a list that is.
+        added = await many(self._redis, commands)
         now = asyncio.get_running_loop().time()
         told = {tenant for tenant, new in zip(entries, added, strict=False) if new or self._renew[tenant] <= now}
-        for tenant in told:
-            pipe.expire(_key(tenant), KEPT_FOR).expire(_key(tenant, "at"), KEPT_FOR)
         if told:
-            await pipe.execute()
+            kept = int(KEPT_FOR.total_seconds())
+            names = [name for tenant in told for name in (_key(tenant), _key(tenant, "at"))]
+            await many(self._redis, [("EXPIRE", name, kept) for name in names])
             self._renew.update(dict.fromkeys(told, now + _RENEWED_EVERY))
 
     async def _tidy(self, tenant: str) -> None:

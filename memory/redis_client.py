@@ -361,6 +361,21 @@ async def in_company(client: Any, seconds: float) -> None:
         await client.shared.in_company(seconds)
 
 
+async def many(client: Any, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """The answers of these commands, all of them SHORT, in one round trip and as the server gives them: a pipeline of
+    the library's costs several times as much. Raises the first error there is."""
+    if isinstance(client, _Plain) and len(commands) <= _SMALL:
+        answers = await client.ask(commands)
+        for one in answers:
+            if isinstance(one, RedisError):
+                raise one
+        return answers
+    pipe = client.pipeline(transaction=False)
+    for command in commands:
+        pipe.execute_command(*command)
+    return list(await pipe.execute())
+
+
 async def run_copied(script: Any, key: str, args: Sequence[Any], copies: int, within: float) -> tuple[Any, int]:
     """The script's answer, and on how many replicas what it wrote stood within that many seconds; no more are waited
     for than `copies`."""

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 Document = dict[str, Any]
 
 RECORDS: dict[str, type[BaseModel]] = {"facts": Fact, "episodes": Episode, "procedures": Procedure}
+_NAMED = (("events", "event_id"), *((name, "id") for name in RECORDS))
 MAX_EPISODES = 200  # of a person, the newest
 
 M = TypeVar("M", bound=BaseModel)
@@ -63,12 +64,15 @@ def checked(document: Any) -> Document:
 
 def named(document: Document) -> bool:
     """Whether the records stand in lists, each with a plain id or none."""
-    lists = [(document.get(name, []), "event_id" if name == "events" else "id") for name in ("events", *RECORDS)]
-    return all(isinstance(records, list) for records, _ in lists) and not any(
-        isinstance(record, dict) and isinstance(record.get(key), list | dict)
-        for records, key in lists
-        for record in records
-    )
+    for name, key in _NAMED:
+        if name in document:
+            records = document[name]
+            if not isinstance(records, list):
+                return False
+            for record in records:
+                if isinstance(record, dict) and isinstance(record.get(key), (list, dict)):
+                    return False
+    return True
 
 
 def dump(value: Any, *, readable: bool = False) -> bytes:
@@ -96,6 +100,7 @@ def merge(document: Document, lines: Iterable[Document], now: datetime) -> Docum
     merged = {**document, "events": list(document.get("events", ()))}
     known = {event.get("event_id") for event in merged["events"] if isinstance(event, dict)}
     _settle(merged, document.get("attributes", {}), now)
+    behind = False  # the attributes, the facts
     for line in lines:
         for event in line.get("events", ()):
             if event.get("event_id") is None or event["event_id"] not in known:
@@ -105,12 +110,16 @@ def merge(document: Document, lines: Iterable[Document], now: datetime) -> Docum
             if name in line:
                 merged[name] = _upserted(merged.get(name, ()), line[name])
         if "facts" in line:
-            merged["attributes"] = attributes(_models(Fact, merged["facts"]))
+            behind = True
         if "attributes" in line:
+            if behind:
+                merged["attributes"], behind = attributes(_models(Fact, merged["facts"])), False
             _settle(merged, with_attributes(merged["attributes"], line["attributes"]), now)
         for name in ("history_summary", "person"):
             if name in line:
                 merged[name] = line[name]
+    if behind:
+        merged["attributes"] = attributes(_models(Fact, merged["facts"]))
     merged.setdefault("schema_version", SCHEMA_VERSION)
     return merged
 

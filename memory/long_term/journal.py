@@ -11,6 +11,7 @@ import orjson
 from config.vault import PLAIN, Safe
 from memory.long_term.document import Document, named
 
+_LISTS = ("events", "facts", "episodes", "procedures")
 _NO_SAFE = PLAIN.of("")
 
 
@@ -88,9 +89,13 @@ def _parse(line: bytes, safe: Safe) -> Document | None:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("attributes", {}), dict):
         return None
-    lists = [value.get(name, []) for name in ("events", "facts", "episodes", "procedures")]
-    whole = all(isinstance(one, list) and all(isinstance(item, dict) for item in one) for one in lists)
-    return value if whole and named(value) else None
+    if not named(value):
+        return None
+    for name in _LISTS:
+        for item in value.get(name, ()):  # a list: see `named`
+            if not isinstance(item, dict):
+                return None
+    return value
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -191,10 +191,21 @@ _SCORES = tuple(SCORES[event_type] for event_type in TYPES)
 def scores_of(hits: Mapping[EventType, Mapping[str, float]], plain: str) -> dict[EventType, float]:
     """What `hits` in the normalised text `plain` add up to."""
     scores: dict[EventType, float] = {}
+    most = 0.0  # of what is no small talk
     for event_type, found in hits.items():
         first, *rest = sorted(found.values(), reverse=True)
-        scores[event_type] = first + _REPEATED * sum(rest) if rest else float(first)
-    _adjust(scores, plain)
+        scores[event_type] = score = first + _REPEATED * sum(rest) if rest else float(first)
+        if score > most and event_type is not EventType.GENERIC_EVENT:
+            most = score
+    # What the words alone can't tell: the shape of the message.
+    if most >= 3 and len(plain) > 25 and EventType.GENERIC_EVENT in scores:
+        scores[EventType.GENERIC_EVENT] *= 0.5  # a greeting before or thanks after the matter itself is not the matter
+    if _QUESTION.may(plain):
+        for event_type in (EventType.TRANSACTION, EventType.FEEDBACK, EventType.INFORMATION):
+            if event_type in scores:
+                scores[event_type] *= 0.7
+    elif len(plain) > 60 and EventType.INFORMATION in scores:
+        scores[EventType.INFORMATION] *= 0.8
     return scores
 
 
@@ -209,22 +220,6 @@ def _scripts(plain: str, language: Language | None) -> Sequence[str]:
     if _THAI.search(plain):
         return ("th", "en") if latin else ("th",)
     return ("en", "romanised") if latin and language == "mixed" else ("en",)
-
-
-def _adjust(scores: dict[EventType, float], plain: str) -> None:
-    """What the words alone can't tell: the shape of the message."""
-    generic = scores.get(EventType.GENERIC_EVENT)
-    others = [value for key, value in scores.items() if key is not EventType.GENERIC_EVENT]
-    if generic is not None and len(plain) > 25 and max(others, default=0.0) >= 3:
-        scores[EventType.GENERIC_EVENT] = (
-            generic * 0.5
-        )  # a greeting before or thanks after the matter is not the matter
-    if _QUESTION.may(plain):
-        for event_type in (EventType.TRANSACTION, EventType.FEEDBACK, EventType.INFORMATION):
-            if event_type in scores:
-                scores[event_type] *= 0.7
-    elif len(plain) > 60 and EventType.INFORMATION in scores:
-        scores[EventType.INFORMATION] *= 0.8
 
 
 @cache

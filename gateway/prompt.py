@@ -147,7 +147,10 @@ class _Parts:
             facts = {key: facts[key] for key in dict.fromkeys([*first, *facts])}
         summary = context.get("history_summary") or context.get("conversation_summary") or ""
         events = _events(context.get("important_events") or (), history, now)
-        said = [told(line) if line.get("metadata") else str(line["message"]) for line in history]
+        said = [
+            str(line["message"]) if not (about := line.get("metadata")) or _TOLD_OF.isdisjoint(about) else told(line)
+            for line in history
+        ]
         return cls(
             now=now,
             history=history,
@@ -251,6 +254,9 @@ def _remembered(parts: _Parts) -> list[tuple[str, int, str]]:
         ("summary", 0, parts.summary),
         *(("events", at, parts.events[at]) for at in reversed(range(len(parts.events)))),
     ]
+
+
+_TOLD_OF = frozenset(("forwarded", "sender_name"))  # of a line's metadata a model is told these alone
 
 
 def told(line: Mapping[str, Any]) -> str:

@@ -434,12 +434,20 @@ def _places(bits: int) -> Sequence[int]:
     """Those that are set."""
     if bits < len(_SET):
         return _SET[bits]
+    if bits.bit_count() <= _FEW:
+        out = []
+        while bits:
+            lowest = bits & -bits
+            out.append(lowest.bit_length() - 1)
+            bits ^= lowest
+        return out
     told = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
     return [
         at + place for at, byte in zip(range(0, 8 * len(told), 8), told, strict=True) if byte for place in _SET[byte]
     ]
 
 
+_FEW = 8  # until so many, one after the other is faster
 _SET = [tuple([place for place in range(8) if byte >> place & 1]) for byte in range(256)]
 
 

@@ -37,7 +37,7 @@ _NAMES_EN = (
     r"|nov(?:ember)?|dec(?:ember)?"
 )
 _DAY_MONTH = Sought(
-    rf"(\d(?<!\d\d)\d?)(?:st|nd|rd|th)?(?: of)?\s*({MONTHS_TH}|(?:{_NAMES_EN})\b)"
+    rf"(\d(?<!\d\d)\d?+)(?:st|nd|rd|th)?(?: of)?\s*({MONTHS_TH}|(?:{_NAMES_EN})\b)"
     r"(?:,?\s*(?:พ\.ศ\.\s*)?(\d{4}|\d{2})(?![\d:.]))?"
 )
 _MONTH_DAY = Sought(rf"\b({_NAMES_EN}) (\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (\d{{4}}))?")

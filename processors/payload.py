@@ -59,10 +59,10 @@ _ADDRESS = re.compile(
     r"(?<![\d/.,-])(?:บ้านเลขที่\s*|เลขที่\s*)?\d{1,4}(?:/\d{1,4})?(?![\d:.]|-\d)[^\n?]{6,160}?[1-9]\d{4}(?!\d)"
 )
 _TIME = Sought(
-    r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?:\s*(?:น\.|น(?![ก-๎])|am|pm))?(?![\d:])|\d(?<!\d\d)\d?\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?"
+    r"(?<![\d:.])([01]?\d|2[0-3])[:.]([0-5]\d)(?:\s*(?:น\.|น(?![ก-๎])|am|pm))?(?![\d:])|\d(?<!\d\d)\d?+\s*+(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?"
     rf"|(?:{_HOURS})\s*(?:โมง(?:เช้า|เย็น)?|ทุ่ม)(?:ครึ่ง)?|ทุ่ม(?<![ก-๎\d]ทุ่ม)(?:ครึ่ง)?"
     rf"|บ่าย\s*(?:\d|{_HOURS})?(?:โมง)?(?:ครึ่ง)?|ตี\s?(?:[1-5]|{_HOURS})(?:ครึ่ง)?|เที่ยง(?:คืน|ตรง)?(?:ครึ่ง)?"
-    rf"|\d(?<!\d\d)\d?\s?(?:am|pm)\b|\b(?:noon|midnight)\b|{SPOKEN}"
+    rf"|\d(?<!\d\d)\d?+\s?(?:am|pm)\b|\b(?:noon|midnight)\b|{SPOKEN}"
 )
 _EN_MONTHS = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -74,8 +74,8 @@ _DAYS = (
 )
 _MONTH_TH = rf"(?:{MONTHS_TH})(?:\s*(?:พ\.ศ\.\s*)?\d{{2,4}}(?![\d:.]))?"
 _DATE = Sought(
-    rf"วันที่\s*\d{{1,2}}\s*{_MONTH_TH}|\d(?<!\d\d)\d?\s*{_MONTH_TH}"
-    rf"|\d(?<!\d\d)\d?(?:st|nd|rd|th)?(?: of)? (?:{_EN_MONTHS})\b(?:,? \d{{4}})?"
+    rf"วันที่\s*\d{{1,2}}\s*{_MONTH_TH}|\d(?<!\d\d)\d?+\s*+{_MONTH_TH}"
+    rf"|\d(?<!\d\d)\d?+(?:st|nd|rd|th)?(?: of)? (?:{_EN_MONTHS})\b(?:,? \d{{4}})?"
     rf"|\b(?:{_EN_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?|\d(?<![\d-]\d)\d{{3}}-\d{{2}}-\d{{2}}(?![\d-])"
     rf"|(?<![\d/])(?:0?[1-9]|[12]\d|3[01])/(?:0?[1-9]|1[0-2])(?:/\d{{2,4}})?(?![\d/])(?!\s*(?:หมู่|ม\.|ซ\.|ซอย|ถ\.|ถนน))"
     rf"|วันที่\s*\d{{1,2}}|\bon the \d{{1,2}}(?:st|nd|rd|th)\b|{_DAYS}"
@@ -88,7 +88,7 @@ _EN_UNITS = (
 _ONE_EN = "pair|box|bottle|cup|glass|pack|bag|plate|slice|carton|set|ticket|room|jar|roll|tube|bowl|tray|bunch|loaf"
 _THAI_ALONE = "|".join(rf"{word}(?<!\d{word})(?<!\d {word})" for word in THAI_WORDS)  # no further word of a number
 _QUANTITY = Sought(
-    rf"(\d(?<![\d.,ก-๎]\d)\d{{0,3}})\s*({_UNITS}|(?:{_EN_UNITS})\b)"
+    rf"(\d(?<![\d.,ก-๎]\d)\d{{0,3}}+)\s*+({_UNITS}|(?:{_EN_UNITS})\b)"
     rf"|((?:{_THAI_ALONE})(?:{'|'.join(THAI_WORDS)})*)({_UNITS})|({COUNT}) ((?:{_EN_UNITS})\b)"
     rf"|({_ONE_TH})(?:นึง|หนึ่ง|เดียว(?!กัน))|(?<!baht )(?<!\d )\ban? ({_ONE_EN})\b"
 )

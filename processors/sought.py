@@ -78,35 +78,53 @@ class Sought:
                 parts.append(_NEVER + "()" * groups)
         whole = re.compile("|".join(parts))
         apart = not begins("|".join(parts)) and all(begins(one) and is_something(one) for one in those)
-        return _OneByOne(whole, [re.compile(one) for one in those]) if apart else whole
+        if not apart:
+            return whole
+        before = re.compile("|".join(parts[: parts.index(those[0])])).groups
+        return _OneByOne(whole, [re.compile(one) for one in those], before)
 
 
 class _OneByOne:
     """As the pattern `whole`, each of whose `alternatives` is looked for by itself: of one alone the engine knows with
-    which letters it begins, and tries nothing at others. None of them matches nothing."""
+    which letters it begins, and tries nothing at others. None of them matches nothing. `before`: groups before those
+    of the first."""
 
-    def __init__(self, whole: re.Pattern[str], alternatives: Sequence[re.Pattern[str]]) -> None:
+    def __init__(self, whole: re.Pattern[str], alternatives: Sequence[re.Pattern[str]], before: int) -> None:
         self._match = whole.match
         self._groups = whole.groups
         self._searches = [one.search for one in alternatives]
         self._alone = alternatives[0].finditer if len(alternatives) == 1 else None
+        self._before = ("",) * before
+        self._behind = ("",) * (whole.groups - before - alternatives[0].groups)
 
-    def search(self, text: str, at: int = 0) -> re.Match[str] | None:
-        starts = [found.start() for search in self._searches if (found := search(text, at)) is not None]
-        return self._match(text, min(starts)) if starts else None
+    def search(self, text: str) -> re.Match[str] | None:
+        starts = self._starts(text)
+        return self._match(text, min(starts.values())) if starts else None
 
-    def finditer(self, text: str) -> Iterable[re.Match[str]]:
+    def finditer(self, text: str) -> Sequence[re.Match[str]]:
         if self._alone is not None:
             return [found for one in self._alone(text) if (found := self._match(text, one.start())) is not None]
-        return self._together(text)
+        out: list[re.Match[str]] = []
+        starts = self._starts(text)
+        while starts and (found := self._match(text, min(starts.values()))) is not None:
+            out.append(found)
+            end = found.end()
+            for search, start in [*starts.items()]:
+                if start >= end:
+                    continue
+                if (one := search(text, end)) is None:
+                    del starts[search]
+                else:
+                    starts[search] = one.start()
+        return out
 
-    def _together(self, text: str) -> Iterator[re.Match[str]]:
-        at = 0
-        while (found := self.search(text, at)) is not None:
-            yield found
-            at = found.end()
+    def _starts(self, text: str) -> dict[Callable[..., re.Match[str] | None], int]:
+        """Where each alternative that is there stands first."""
+        return {search: one.start() for search in self._searches if (one := search(text)) is not None}
 
     def findall(self, text: str) -> Sequence[Any]:
+        if self._groups > 1 and self._alone is not None:
+            return [self._before + one.groups("") + self._behind for one in self._alone(text)]
         found = self.finditer(text)
         if self._groups < 2:
             return [one[self._groups] or "" for one in found]

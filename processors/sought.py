@@ -36,6 +36,7 @@ class Sought:
         self._first = _known(list(map(_spaceless, self._alternatives)) if other_spaces else self._alternatives)
         self.bits = ((1 << len(self._alternatives)) - 1) << self._first
         self.tried: dict[int, re.Pattern[str] | _OneByOne] = {}
+        self._by_itself: dict[str, re.Pattern[str]] = {}  # those of the alternatives that were tried so
 
     def may(self, text: str) -> bool:
         return may_match(text) & self.bits != 0
@@ -81,7 +82,9 @@ class Sought:
         if not apart:
             return whole
         before = re.compile("|".join(parts[: parts.index(those[0])])).groups
-        return _OneByOne(whole, [re.compile(one) for one in those], before)
+        known = self._by_itself
+        known |= {one: re.compile(one) for one in those if one not in known}
+        return _OneByOne(whole, [known[one] for one in those], before)
 
 
 class _OneByOne:

@@ -13,7 +13,7 @@ import resource
 import signal
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -216,7 +216,8 @@ class TestFiles:
         for n in range(60):
             await store.save_events(TENANT, USER, [event(n, filler="x" * 5000)])
         assert len(await ids(store)) == 60
-        assert (base / TENANT / "line:U1.journal").stat().st_size < 150_000
+        with suppress(FileNotFoundError):  # it may be folded in at this moment
+            assert (base / TENANT / "line:U1.journal").stat().st_size < 150_000
         assert len(json.loads((base / TENANT / "line:U1.json").read_bytes())["events"]) > 20
 
     @pytest.mark.parametrize(("kind", "ending"), [("gzip", ".gz"), ("zstd", ".zst"), ("none", "")])

@@ -1,13 +1,11 @@
-"""What is done beside something else in the same task: nearly never, or at once."""
+"""What has to be done beside something that may take long, and nearly never does."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Generic, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 
 class Meanwhile:
@@ -56,40 +54,3 @@ class Meanwhile:
         elif self._block is not None:
             self._failed = True
             self._block.cancel()
-
-
-class Begun(Generic[T]):
-    """Work that goes on at once until it waits for something, and from there when it is awaited, once: what its first
-    wait is for (a file is written) is done beside whatever comes in between, and it costs no task. What it raises comes
-    out where it is awaited. `close` gives it up."""
-
-    __slots__ = ("_awaited", "_ended", "_work")
-
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self._work = work
-        self._awaited: Any = None  # what it waits for
-        self._ended: BaseException | None = None
-        try:
-            self._awaited = work.send(None)
-        except Exception as error:  # noqa: BLE001 - a StopIteration bears its result
-            self._ended = error
-
-    def __await__(self) -> Generator[Any, None, T]:
-        try:
-            if self._ended is None:
-                if isinstance(self._awaited, asyncio.Future) and self._awaited.done():
-                    self._awaited = self._work.send(None)
-                while True:
-                    try:
-                        yield self._awaited
-                    except BaseException as error:  # noqa: BLE001 - it is the work's own affair
-                        self._awaited = self._work.throw(error)
-                    else:
-                        self._awaited = self._work.send(None)
-            raise self._ended
-        except StopIteration as ended:
-            result: T = ended.value
-            return result
-
-    def close(self) -> None:
-        self._work.close()

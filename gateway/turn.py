@@ -28,7 +28,6 @@ from gateway.hooks import Exchange, History, Hooks
 from gateway.inbox.base import Claim, Inbox, event_of
 from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
-from gateway.meanwhile import Begun
 from gateway.media import KINDS as MEDIA
 from gateway.media import Media
 from gateway.messages import MAX_TEXT, RELAYED, Answer, InboundMessage, Kind, Target, target_of
@@ -258,12 +257,12 @@ class Turn:
             state=after.state,
             variables=after.variables,
         )
-        keeping = Begun(self._ending.keep(claim, tenant, messages, event))
+        keeping = asyncio.create_task(self._ending.keep(claim, tenant, messages, event))
         try:
             await self._hooks.after(exchange)
             await keeping
         finally:
-            keeping.close()
+            keeping.cancel()
         if done and done.forgets_talk:
             await self._ending.keep_elsewhere(claim, written)
         rev = stored.rev if stored else 0

@@ -24,10 +24,15 @@ class Limit(NamedTuple):
 def limits_for(target: Target) -> tuple[Limit, ...]:
     """The whole channel's limit first, then the chat's."""
     if target.platform == "telegram":
-        where = _key(target.tenant, target.channel, target.chat_id)
-        chat = Limit(where, 3200, 2) if target.group else Limit(where, 1000, 3)
-        return *_of_channel("telegram", target.tenant, target.channel), chat
+        return _of_chat(target.tenant, target.channel, target.chat_id, target.group)
     return _of_channel(target.platform, target.tenant, target.channel)
+
+
+@lru_cache(maxsize=2000)
+def _of_chat(tenant: str, channel: str, chat_id: str, group: bool) -> tuple[Limit, ...]:
+    where = _key(tenant, channel, chat_id)
+    chat = Limit(where, 3200, 2) if group else Limit(where, 1000, 3)
+    return *_of_channel("telegram", tenant, channel), chat
 
 
 @lru_cache(maxsize=2000)

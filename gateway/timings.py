@@ -217,19 +217,61 @@ class _TimedModel:
         finally:
             self._timings.took("llm_seconds", monotonic() - began, result)
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
-        began, result = monotonic(), "broken off"
-        try:
-            with self._timings.part("model"):
-                async for piece in self._model.stream(request):
-                    if isinstance(piece, Completion):
-                        result = "ok"
+    def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
+        pieces = self._model.stream(request)
+        if self._timings._spans is not NO_SPANS:
+            pieces = self._traced(pieces)
+        return _TimedPieces(pieces, self._timings)
+
+    async def _traced(self, pieces: AsyncIterator[str | Completion]) -> AsyncIterator[str | Completion]:
+        with self._timings.part("model"):
+            try:
+                async for piece in pieces:
                     yield piece
+            finally:
+                await _closed(pieces)
+
+
+class _TimedPieces:
+    """No generator, for the reason that `openrouter` has."""
+
+    __slots__ = ("_began", "_pieces", "_timings")
+
+    def __init__(self, pieces: AsyncIterator[str | Completion], timings: Timings) -> None:
+        self._pieces = pieces
+        self._timings = timings
+        self._began: float | None = monotonic()  # None: it is counted
+
+    def __aiter__(self) -> _TimedPieces:
+        return self
+
+    async def __anext__(self) -> str | Completion:
+        try:
+            piece = await anext(self._pieces)
         except LLMError as error:
-            result = type(error).__name__
+            self._took(type(error).__name__)
             raise
-        finally:
-            self._timings.took("llm_seconds", monotonic() - began, result)
+        except BaseException:  # its end too, which comes behind the completion
+            self._took("broken off")
+            raise
+        if piece.__class__ is Completion:
+            self._took("ok")
+        return piece
+
+    async def aclose(self) -> None:
+        self._took("broken off")
+        await _closed(self._pieces)
+
+    def _took(self, result: str) -> None:
+        if self._began is not None:
+            self._timings.took("llm_seconds", monotonic() - self._began, result)
+            self._began = None
+
+
+async def _closed(pieces: AsyncIterator[str | Completion]) -> None:
+    close = getattr(pieces, "aclose", None)
+    if close is not None:
+        await close()
 
 
 def _timed(sender: Sender, timings: Timings) -> Sender:

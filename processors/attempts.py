@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
 from functools import cache
-from types import TracebackType
 from typing import Any, TypeVar
 
 import tenacity
@@ -81,21 +79,15 @@ class Attempts:
         )
         return await retrying(further, access, body)
 
-    def watched(self, access: Access, *, under_way: bool = False) -> AbstractContextManager[None]:
-        """Whatever the HTTP client raises leaves as LLMError, and the breaker hears how it went. What is `under_way` (a
-        stream) goes on whatever the breaker says by now."""
-        return _Watched(self, self.breaker(access) if under_way else self.allowed(access))
-
     def allowed(self, access: Access) -> Breaker:
-        """The breaker, to be told by who calls now how that went: `succeeded`, or `failed` here. As `watched`, for the
-        one call that nearly all are."""
+        """The breaker, to be told by who calls now how that went: `succeeded`, or `failed` here."""
         breaker = self.breaker(access)
         if (left := breaker.refused_for()) is not None:
             raise _Open(f"the language model is left alone for now: {breaker.reason}", left)
         return breaker
 
     def failed(self, breaker: Breaker, error: BaseException) -> BaseException:
-        """The error as it leaves."""
+        """The error as it leaves: whatever the HTTP client raised as LLMError."""
         told = from_http(error) if isinstance(error, _http_errors()) else error
         _hears(breaker, told)
         return told
@@ -107,27 +99,6 @@ class Attempts:
         if (found := self._breakers.get(name)) is None:
             found = self._breakers[name] = Breaker(self._clock, threshold=self._threshold, pause=self._pause)
         return found
-
-
-class _Watched(AbstractContextManager[None]):
-    __slots__ = ("_attempts", "_breaker")
-
-    def __init__(self, attempts: Attempts, breaker: Breaker) -> None:
-        self._attempts = attempts
-        self._breaker = breaker
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if error is None:
-            self._breaker.succeeded()
-            return
-        told = self._attempts.failed(self._breaker, error)
-        if told is not error:
-            raise told from None
 
 
 def _hears(breaker: Breaker, error: BaseException) -> None:

@@ -68,27 +68,8 @@ class OpenRouter:
             return self._plain(request, deadline)
         return self._structured(request, request.schema, deadline)
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
-        access = request.access
-        begun = await self._begun(request, self._clock() + access.timeout)
-        if isinstance(begun, Completion):
-            if begun.text:
-                yield begun.text
-            yield begun
-            return
-        opened, streamed, piece = begun
-        try:
-            while not isinstance(piece, Completion):
-                try:
-                    yield piece
-                except GeneratorExit:  # nobody listens any more; it was asked for all the same
-                    self._used(access, streamed.whole())
-                    raise
-                with self._attempts.watched(access, under_way=True):
-                    piece = await self._more(access, opened, streamed)
-        finally:
-            opened.close()
-        yield piece
+    def stream(self, request: ChatRequest) -> AsyncIterator[str | Completion]:
+        return _Pieces(self, request)
 
     # -- one answer ----------------------------------------------------------------------------------------------
 
@@ -192,18 +173,27 @@ class OpenRouter:
         return completion
 
     async def _open(self, deadline: float, access: Access, body: dict[str, Any]) -> _Begun | Completion:
-        with self._attempts.watched(access):
+        breaker = self._attempts.allowed(access)
+        try:
             opened = await self._http.opened(access, body, deadline - self._clock())
             try:
-                if opened.headers.get("content-type", "").startswith("application/json"):  # whole all the same
-                    completion = self._completion(access, _read(await all_of(opened.more)))
+                begun: _Begun | Completion
+                if opened.is_json:  # whole all the same
+                    begun = self._completion(access, _read(await all_of(opened.more)))
                     opened.close()
-                    return completion
-                streamed = Streamed()
-                return opened, streamed, await self._more(access, opened, streamed)
+                else:
+                    streamed = Streamed()
+                    begun = opened, streamed, await self._more(access, opened, streamed)
             except BaseException:
                 opened.close()
                 raise
+        except BaseException as error:
+            told = self._attempts.failed(breaker, error)
+            if told is error:
+                raise
+            raise told from None
+        breaker.succeeded()
+        return begun
 
     async def _more(self, access: Access, opened: Opened, streamed: Streamed) -> str | Completion:
         """The text that comes next, or what all of it was."""
@@ -222,6 +212,19 @@ class OpenRouter:
             raise LLMUnavailable("the language model's answer is not whole")
         return self._completion(access, answer)
 
+    async def _further(self, access: Access, opened: Opened, streamed: Streamed) -> str | Completion:
+        """As `_more`, of a stream that is under way: it goes on whatever the breaker says by now, and tells it."""
+        breaker = self._attempts.breaker(access)
+        try:
+            piece = await self._more(access, opened, streamed)
+        except BaseException as error:
+            told = self._attempts.failed(breaker, error)
+            if told is error:
+                raise
+            raise told from None
+        breaker.succeeded()
+        return piece
+
     def _used(self, access: Access, answer: Mapping[str, Any]) -> Usage:
         usage = chat_usage(answer.get("usage"))
         model = str(answer.get("model") or access.model)
@@ -230,6 +233,74 @@ class OpenRouter:
         if access.on_usage is not None:
             access.on_usage(model, usage)
         return usage
+
+
+class _Pieces:
+    """An answer that is streamed. No generator: the event loop keeps a list of those, which costs a short answer as
+    much as all else that is done with its pieces."""
+
+    __slots__ = ("_access", "_begun", "_last", "_loop", "_of", "_opened", "_request", "_streamed")
+
+    def __init__(self, of: OpenRouter, request: ChatRequest) -> None:
+        self._of, self._request, self._access = of, request, request.access
+        self._begun = False
+        self._opened: Opened | None = None  # while it is under way
+        self._streamed: Streamed
+        self._loop: asyncio.AbstractEventLoop
+        self._last: Completion | None = None  # to be told once its text was
+
+    def __aiter__(self) -> _Pieces:
+        return self
+
+    async def __anext__(self) -> str | Completion:
+        of, opened = self._of, self._opened
+        if opened is not None:
+            try:
+                piece = await of._further(self._access, opened, self._streamed)
+            except BaseException:
+                self._close()
+                raise
+            if isinstance(piece, Completion):
+                self._close()
+            return piece
+        if self._begun:
+            last, self._last = self._last, None
+            if last is None:
+                raise StopAsyncIteration
+            return last
+        self._begun = True
+        begun = await of._begun(self._request, of._clock() + self._access.timeout)
+        if isinstance(begun, Completion):
+            if not begun.text:
+                return begun
+            self._last = begun
+            return begun.text
+        opened, streamed, piece = begun
+        if isinstance(piece, Completion):
+            opened.close()
+        else:
+            self._opened, self._streamed, self._loop = opened, streamed, asyncio.get_running_loop()
+        return piece
+
+    async def aclose(self) -> None:
+        """Nobody listens any more."""
+        self._begun, self._last = True, None
+        if self._opened is not None:
+            self._left(self._opened, self._streamed)
+            self._opened = None
+
+    def __del__(self) -> None:
+        if self._opened is not None and not self._loop.is_closed():  # left without a word, perhaps in another thread
+            self._loop.call_soon_threadsafe(self._left, self._opened, self._streamed)
+
+    def _left(self, opened: Opened, streamed: Streamed) -> None:
+        self._of._used(self._access, streamed.whole())  # it was asked for all the same
+        opened.close()
+
+    def _close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
 
 def _tool_calls(message: Any) -> tuple[ToolCall, ...]:

@@ -41,6 +41,14 @@ class Posted:
         """With lower-case names; of several of one name the last."""
         return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._named}
 
+    @property
+    def is_json(self) -> bool:
+        """As its headers say."""
+        for name, value in reversed(self._named):
+            if len(name) == 12 and name.lower() == b"content-type":
+                return value.startswith(b"application/json")
+        return False
+
 
 class Growing(Posted):
     """An answer of which the head is there. `more` is what came since, b"" at the end; it raises what ended it in the

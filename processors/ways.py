@@ -33,6 +33,9 @@ class Opened(Protocol):
     @property
     def headers(self) -> Mapping[str, str]: ...
 
+    @property
+    def is_json(self) -> bool: ...
+
     async def more(self) -> bytes: ...
 
     def close(self) -> None: ...
@@ -54,6 +57,7 @@ class _ByAiohttp:
 
     def __init__(self, response: ClientResponse, until: float) -> None:
         self.status, self.headers, self._response, self._until = response.status, response.headers, response, until
+        self.is_json = response.headers.get("content-type", "").startswith("application/json")
 
     async def more(self) -> bytes:
         async with asyncio.timeout_at(self._until):

@@ -73,10 +73,13 @@ class Guard:
     def checked(self, text: str, *, shop: Seen = tuple, customer: Seen = tuple) -> str | None:
         """What may be said; None: nothing of it, for it gives away what the model was told to be. Links lead to hosts
         that stand in the shop's own words or in what `shop` gives; an e-mail address may also be the customer's own."""
-        text = _THOUGHT.sub("", text)
+        tagged = "<" in text
+        if tagged:
+            text = _THOUGHT.sub("", text)
         if self._tells(text):
             return None
-        text = _TAGS.sub("", text) if "<" in text else text
+        if tagged:
+            text = _TAGS.sub("", text)
         if _NO_WORD.search(text):
             text = _IDS.sub(GAP, _SECRETS.sub(GAP, text))
         for secret in self._secrets:
@@ -142,6 +145,8 @@ class Guard:
 
 class Guarded:
     """A watch that sees a growing answer as far as it may be said: what may become a link waits until it is whole."""
+
+    __slots__ = ("_checked", "_looked", "_may", "_said", "_watch", "gone")
 
     def __init__(self, watch: Watch, checked: Callable[[str], str | None]) -> None:
         self._watch = watch

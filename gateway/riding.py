@@ -65,6 +65,8 @@ def _beginning(text: str, mark: str) -> int:
 class Unseen:
     """Keeps the line from whoever watches the answer grow."""
 
+    __slots__ = ("_watch", "gone")
+
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self.gone = watch.gone

@@ -171,7 +171,7 @@ class RedisInbox:
         return {claims[int(position)].conversation for position in await self._run("beat", arguments)}
 
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
-        arguments = [INDEX, claim.conversation, claim.token, self._lease_ms, outbox, *spread(limits)]
+        arguments = [INDEX, claim.conversation, claim.token, self._lease_ms, outbox, *chain.from_iterable(limits)]
         wait_ms = int(await _once_more(self._scripts["intent"], (), arguments))
         return None if wait_ms < 0 else wait_ms / 1000
 

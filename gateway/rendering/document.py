@@ -20,15 +20,26 @@ _MAX_INDENT = 16  # columns; a phone shows about forty, and every line of the so
 _MAX_NAMES = 2_000  # characters of a table's names, repeated
 # What may be Markdown: a mark, a line that begins with one or with space, or ends with space, more than one empty line.
 _MARKED = re.compile(r"[\\`*_\[\]&<|]|~~|^(?:[-+#>=\s]|\d+[.)])|\s$|\n{3}", re.MULTILINE)
+_MARK = re.compile(r"[\\`*_\[\]&<|]")
+_BEGINS = re.compile(r"[-+#>=\s]|\d+[.)]")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 
 
 def read(markdown: str, look: Look) -> Rich:
     """The document as `look` shows it, with no space at its end and none but an indent at its beginning."""
     source = scrub(markdown)
-    if _MARKED.search(source) is None:  # most answers: parsing them would cost more than all else that shows them
+    if not _may_be_marked(source):  # most answers: parsing them would cost more than all else that shows them
         return Rich(source if visible(source) else "")
     return parsed(source, look)
+
+
+def _may_be_marked(source: str) -> bool:
+    if "\n" in source:
+        return _MARKED.search(source) is not None
+    # Of a single line the same, without trying each of its places for each of the ways.
+    return (
+        _MARK.search(source) is not None or "~~" in source or _BEGINS.match(source) is not None or source[-1:].isspace()
+    )
 
 
 def parsed(source: str, look: Look) -> Rich:

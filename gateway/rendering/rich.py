@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
+import msgspec
+
 from gateway.rendering.text import scrub, visible
 
 if TYPE_CHECKING:
@@ -49,8 +51,7 @@ class Picture:
     alt: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rich:
+class Rich(msgspec.Struct, frozen=True):
     """A document as text and marks, outer before inner; "" where there was nothing to see."""
 
     text: str = ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from gateway.messages import Image
 from gateway.rendering.document import read
@@ -21,12 +22,11 @@ _MAX_ENTITIES = 100  # Telegram ignores the rest
 _MAX_ENTITY_BYTES = 12_288
 
 
-@dataclass(frozen=True, slots=True)
-class TelegramPiece:
+class TelegramPiece(msgspec.Struct, frozen=True):
     """One `sendMessage`: `entities` as the Bot API takes them, offsets and lengths in UTF-16 code units of `text`."""
 
     text: str
-    entities: list[dict[str, Any]] = field(default_factory=list)
+    entities: list[dict[str, Any]] = []
 
 
 def render_telegram(markdown: str, limit: int = 4096) -> list[TelegramPiece]:

@@ -80,7 +80,13 @@ def decided(
     for addition in additions:
         line = addition.line
         if addition.decide is not None:
-            line = document.with_changes(line, addition.decide(document.lent(memory)))
+            changes = addition.decide(document.lent(memory))
+            plainly = addition.summary is None and not adds(line)
+            if plainly and (grown := document.grown_by_one(memory, line, changes, now, rules)) is not None:
+                raw, memory = grown
+                lines.append(raw)
+                continue
+            line = document.with_changes(line, changes)
         raw = document.dump_once_read(line)
         memory = document.grown(memory, raw, now, rules)
         if addition.summary is not None:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from memory.episodes import Episode
 from memory.facts import Fact, attributes, settled, without_keys
 from memory.long_term import events
-from memory.long_term.event import LOOSE, Event
+from memory.long_term.event import LOOSE, STRICT, Event, written
 from memory.long_term.frozen import frozen, thawed
 from memory.models import SCHEMA_VERSION, Changes, LongTermMemory
 from memory.person import Person
@@ -38,7 +38,6 @@ MAX_EPISODES = 200  # of a person, the newest
 
 M = TypeVar("M", bound=BaseModel)
 
-_STRICT = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 _when = attrgetter("timestamp")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -250,6 +249,27 @@ def grown(memory: LongTermMemory, raw: bytes, now: datetime, rules: Retention) -
     return events.with_events(memory, events.longer(told, new, now, rules), _updated(memory, [line], now))
 
 
+def grown_by_one(
+    memory: LongTermMemory, line: Document, changes: Changes, now: datetime, rules: Retention
+) -> tuple[bytes, LongTermMemory] | None:
+    """The line with these changes, written, and what `grown` makes of it, which is not read for it: where they are an
+    event and what it makes of the summary, as nearly each turn's. None: they are more than that."""
+    known = events.told(memory)
+    if known is None or len(changes.events) != 1 or changes.person is not None:
+        return None
+    if changes.facts or changes.episodes or changes.procedures:
+        return None
+    if (found := written(changes.events[0])) is None:
+        return None
+    fields, event = found
+    rest = {} if changes.history_summary is None else {"history_summary": changes.history_summary}
+    try:
+        raw = orjson.dumps({**line, "events": [fields], **rest})
+    except TypeError:  # a lone surrogate
+        return None
+    return raw, events.with_events(memory, events.longer(known, [event], now, rules), rest)
+
+
 def _updated(memory: LongTermMemory, lines: Sequence[Document], now: datetime) -> dict[str, Any]:
     """What lines make of all fields but the events."""
     update: dict[str, Any] = {}
@@ -328,15 +348,18 @@ def rewritten(document: Document, before: LongTermMemory, after: LongTermMemory,
 
 
 def plain(record: BaseModel) -> Document:
-    if isinstance(record, MemoryEvent) and (found := _plain_event(record)) is not None:
-        return found
-    return record.model_dump(mode="json", exclude_none=True)
+    found: Document | None = None
+    if isinstance(record, MemoryEvent):
+        found = _plain_event(record)
+    elif isinstance(record, Fact):
+        found = record.plain()
+    return found if found is not None else record.model_dump(mode="json", exclude_none=True)
 
 
 def _plain_event(event: MemoryEvent) -> Document | None:
     """As pydantic would, at a fraction of it: a turn saves one. None where the payload holds more than JSON does."""
     try:
-        orjson.dumps(event.payload, option=_STRICT)
+        orjson.dumps(event.payload, option=STRICT)
     except TypeError:
         return None
     out: Document = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime
 from typing import Annotated, Any
 from zlib import crc32
 
@@ -14,6 +14,7 @@ import orjson
 from memory.long_term.frozen import frozen
 from processors.models import EventType, MemoryEvent, iso
 
+STRICT = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 _FIELDS = frozenset(("event_type", "payload", "importance_score", "timestamp", "event_id"))
 
 
@@ -85,6 +86,31 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     def said(self) -> str:
         """As a MemoryEvent's."""
         return str(_said.decode(self.payload).original_message)
+
+
+def written(event: MemoryEvent) -> tuple[dict[str, Any], Event] | None:
+    """With the fields of the long-term file, the payload as JSON, and as whoever reads that gets it. None where it
+    takes the reading to tell: the payload holds more than JSON does, or a reader may find no event in it."""
+    kind, score, at, name = event.event_type, event.importance_score, event.timestamp, event.event_id
+    if kind.__class__ is not EventType or score.__class__ is not float or not 0 <= score <= 1:
+        return None
+    if at.tzinfo is not UTC or not 1 < at.year < MAXYEAR:
+        return None
+    try:
+        payload = orjson.dumps(event.payload, option=STRICT)
+    except TypeError:
+        return None
+    fields = {
+        "event_type": str(kind),
+        "payload": orjson.Fragment(payload),
+        "importance_score": score,
+        "timestamp": iso(at),
+    }
+    if name is not None:
+        fields["event_id"] = name
+    at = at.replace(microsecond=at.microsecond // 1000 * 1000)  # as `iso` tells it
+    # Copied: orjson's bytes hold on to all that was set aside for them.
+    return fields, Event(kind, score, at, msgspec.Raw(bytes(memoryview(payload))), name)
 
 
 class _Said(msgspec.Struct):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memory.facts import Fact, attributes, from_attributes, merge, new, settled, upserted
 from memory.long_term import document
+from memory.long_term.frozen import frozen
 from memory.wording import key_form
 from processors.models import EventType, MemoryEvent
 
@@ -83,3 +84,24 @@ def test_an_event_is_written_as_its_model_would_write_it(
     except ValueError:  # neither can: bytes that are no text
         return
     assert document.dump(document.plain(event)) == document.dump(whole)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["likes", "allergies", "current_topic", "ชื่อ", "shoe size"]),
+    st.one_of(st.text(), st.lists(st.text()), st.lists(LEAVES), LEAVES),
+    st.datetimes(timezones=st.just(UTC)) | st.datetimes(),
+    st.none() | st.text(max_size=5),
+)
+def test_what_is_heard_becomes_the_fact_that_its_model_would_make(
+    key: str, value: Any, at: datetime, source: str | None
+) -> None:
+    known = from_attributes([], {key: value}, at, source)[0]
+    model = new(now=at, key=key, value=value, source=source) if value is not None else known
+    assert list(known.__dict__.items()) == list(model.__dict__.items())
+    assert known.model_fields_set == model.model_fields_set
+    later = from_attributes([known], {key: value}, at + timedelta(days=1), "another")
+    for one in (known, *later, known.with_(value=frozen(known.value))):
+        told = one.model_dump(mode="json", exclude_none=True)
+        assert list(document.plain(one).items()) == list(told.items())
+        assert document.dump(document.plain(one)) == document.dump(told)

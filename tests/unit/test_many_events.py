@@ -8,7 +8,7 @@ import errno
 import itertools
 import os
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from config.vault import Vault, key_id, key_of
 from memory import MemoryConfig, MemoryManager, context, history, keys, retention, search
 from memory.canonical import resolved_with_shared
 from memory.long_term import events
-from memory.long_term.document import copy, dump, dump_once_read, empty, extend, grown, parse, plain, view
+from memory.long_term.additions import Addition, decided
+from memory.long_term.document import copy, dump, dump_once_read, empty, extend, grown, parse, plain, view, with_changes
 from memory.long_term.event import Event
 from memory.long_term.json_files import JsonFiles
 from memory.long_term.many import Many
@@ -693,3 +694,38 @@ def test_a_line_is_written_as_it_is_read_and_taken_in_as_it_is_written(value: An
         after, expected = grown(memory, raw, NOW, Retention()), extend(memory, [orjson.loads(raw)], NOW, Retention())
         assert after == expected
         assert events.told(after) == events.told(expected)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"event_id": None},
+        {"event_id": "lone \ud800"},
+        {"event_id": "e0"},  # is known
+        {"timestamp": NOW.replace(microsecond=987_654)},
+        {"timestamp": NOW.replace(year=1)},
+        {"timestamp": NOW.astimezone(timezone(timedelta(hours=7)))},
+        {"importance_score": 1},
+        *(
+            {"payload": {"original_message": "coffee", "found": value}}
+            for value in ("พูด", "lone \ud800", float("inf"), 2**70, 1e16, [None, -0.0, {"b": "x"}], NOW, {1: 2})
+        ),
+    ],
+)
+def test_an_event_and_its_summary_are_written_and_taken_in_as_any_changes_are(changed: dict[str, Any]) -> None:
+    event = said(1).model_copy(update=changed)
+    line: dict[str, Any] = {"at": "2026-01-01T00:00:00Z", "user_id": USER}
+    for summary in (None, "so far", "lone \ud800"):
+        changes = Changes(events=[event], history_summary=summary)
+
+        def decide(_: LongTermMemory, changes: Changes = changes) -> Changes:
+            return changes
+
+        for known in ([], unread([said(0)])):
+            memory = memory_of(known)
+            (raw,), after = decided(memory, [Addition(line, decide=decide)], NOW, Retention())
+            expected = grown(memory, raw, NOW, Retention())
+            assert raw == dump_once_read(with_changes(line, changes))
+            assert events.told(after) == events.told(expected)
+            assert after == expected

@@ -67,6 +67,7 @@ _new, _set = object.__new__, object.__setattr__
 _any = json.JSONEncoder(default=str, sort_keys=True).encode
 _USERS = Scope.USER  # by its class it takes a call
 _FACT = FactType.FACT
+_COUNTERPARTS = (("likes", "dislikes"), ("dislikes", "likes"))
 _OBSERVED = ("preferred_language", "current_topic")  # shown by every message: showing it again confirms nothing
 _NARROW_TO_WIDE = list(Scope)
 _KEPT_SOURCES = 20
@@ -362,16 +363,18 @@ def from_attributes(
 def heard(facts: Sequence[Fact], told: Told, now: datetime, source: str | None = None) -> list[Fact]:
     """What is to be stored of what somebody said of themselves: what holds now, what holds no longer. Who dislikes
     something likes it no more, and the other way round."""
-    over = {key: list(items) for key, items in told.over.items()}
-    for key, counterpart in (("likes", "dislikes"), ("dislikes", "likes")):
+    over = {key: list(items) for key, items in told.over.items()} if told.over else {}
+    for key, counterpart in _COUNTERPARTS:
         if items := told.holds.get(key):
             over.setdefault(counterpart, []).extend(items)
     changed: list[Fact] = []
     for key, items in over.items():
         for item in items:
             changed = upserted(changed, taken_back(upserted(facts, changed), key, item, now))
-    view = attributes(facts)
-    holds = {key: value for key, value in told.holds.items() if key not in _OBSERVED or view.get(key) != value}
+    holds, view = dict(told.holds), attributes(facts)
+    for key in _OBSERVED:
+        if key in holds and view.get(key) == holds[key]:
+            del holds[key]
     if not changed and not holds:
         return []
     if not changed:

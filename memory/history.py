@@ -39,19 +39,23 @@ def _tallied(memory: LongTermMemory, new: Sequence[MemoryEvent]) -> Tally | None
     # Taken out: whoever else counts now begins anew.
     were, came, counts = beside.pop(_TALLY, ((), (), None))
     # Events come at the end, and retention takes some from anywhere: then none is at its place any more.
-    same = len(known) == len(were) + len(came) and all(name is not None for name, _ in came)
-    same = same and bool(were) and known[0] is were[0] and known[len(were) - 1] is were[-1]
-    if counts is None or not (same and _named(known[len(were) :]) == came):
+    same = bool(were) and len(known) == len(were) + len(came)
+    same = same and known[0] is were[0] and known[len(were) - 1] is were[-1]
+    if counts is None or not (same and _are(known[len(were) :], came)):
         counts = Tally()
         counts.add(known)
     counts.add(new)
-    beside[_TALLY] = known, _named(new), counts
+    beside[_TALLY] = known, [(one.event_id, one.event_type) for one in new], counts
     return counts
 
 
-def _named(some: Sequence[Event | MemoryEvent]) -> list[tuple[str | None, EventType]]:
-    """A message that is tried again may be taken for something else, and what it was taken for first is not kept."""
-    return [(one.event_id, one.event_type) for one in some]
+def _are(some: Sequence[Event], came: Sequence[tuple[str | None, EventType]]) -> bool:
+    """Whether they are, as many as they are, those that were to come. A message that is tried again may be taken for
+    something else, and what it was taken for first is not kept."""
+    for one, (name, kind) in zip(some, came, strict=True):
+        if name is None or one.event_id != name or one.event_type != kind:
+            return False
+    return True
 
 
 def with_gist(memory: LongTermMemory, gist: str) -> str:

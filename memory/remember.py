@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
-from typing import cast
 
 from memory import amend, facts, history
 from memory.canonical import canonical, change_theirs
@@ -138,6 +137,7 @@ def _learned(memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequen
 
 def _language(events: Sequence[MemoryEvent]) -> Language | None:
     for event in reversed(events):
-        if (language := event.payload.get("language")) in ("th", "en", "mixed"):
-            return cast("Language", language)
+        language: Language | None = event.payload.get("language")
+        if language in ("th", "en", "mixed"):
+            return language
     return None

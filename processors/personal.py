@@ -81,15 +81,18 @@ def lasting(event: MemoryEvent) -> Told:
     """What an event tells of the person for good, by what was found in it and by plain sentences."""
     said = str(event.payload.get("original_message", ""))
     told = personal(said)
-    found = {key: value for key, value in attributes_from(event).items() if not _of_others(said, key, value)}
-    holds = {**told.holds, **found}
-    over = told.over.get("allergies", ())
-    allergies = [one for one in holds.get("allergies", ()) if one not in over and not told_of_others(said, one)]
+    holds = told.holds
+    for key, value in attributes_from(event).items():
+        # A language is what the text is in, and stands nowhere in it.
+        if key == "preferred_language" or not (isinstance(value, str) and told_of_others(said, value)):
+            holds[key] = value
     if "allergies" in holds:
+        over = told.over.get("allergies", ())
+        allergies = [one for one in holds["allergies"] if one not in over and not told_of_others(said, one)]
         holds["allergies"] = allergies
         if not allergies:
             del holds["allergies"]
-    return Told(holds, told.over)
+    return told
 
 
 def personal(text: str) -> Told:
@@ -114,11 +117,6 @@ def personal(text: str) -> Told:
             else:
                 holds.setdefault(key, kept.upper() if key in ("size", "shoe_size") else kept)
     return Told(holds, over)
-
-
-def _of_others(said: str, key: str, value: Any) -> bool:
-    """A language is what the text is in, and stands nowhere in it."""
-    return key != "preferred_language" and isinstance(value, str) and told_of_others(said, value)
 
 
 def _found(plain: str) -> Iterator[tuple[str, str, int]]:

@@ -80,8 +80,8 @@ def decided(
     for addition in additions:
         line = addition.line
         if addition.decide is not None:
-            changes = addition.decide(document.lent(memory))
-            plainly = addition.summary is None and not adds(line)
+            changes = addition.decide(told_events.lent(memory))
+            plainly = addition.summary is None and len(line) == _FRAME
             if plainly and (grown := document.grown_by_one(memory, line, changes, now, rules)) is not None:
                 raw, memory = grown
                 lines.append(raw)

@@ -384,11 +384,6 @@ def copy(memory: LongTermMemory) -> LongTermMemory:
     return events.copied(memory, fields, thawed(strange) if strange else None)
 
 
-def lent(memory: LongTermMemory) -> LongTermMemory:
-    """For whoever looks at it for a moment and changes nothing: what they ask to be made of it is not held."""
-    return events.lent(memory)
-
-
 def salvage(raw: bytes, tenant: str, user: str) -> Document:
     """What can still be read of a broken file: every whole event, whole pairs of the attributes, the summary."""
     text = raw.decode("utf-8", "replace")

@@ -65,6 +65,7 @@ class Files:
         self._clock = clock
         self._noted = noted or (lambda tenant, user: None)
         self._forgotten = Marks(base)
+        self._own_places: dict[str, Place] = {}  # of tenants, at which each turn looks
         self._spelled: set[FileMark] = set()  # long files that were UTF-8 when they were read
         self._folding = Unhurried("folding journals")
 
@@ -86,7 +87,10 @@ class Files:
     def shared_at_hand(self, tenant: str) -> tuple[LongTermMemory | None] | None:
         """`at_hand` of what belongs to the tenant, of which there is mostly nothing: asked without an error for each
         name, behind a person's `at_hand`, which tells whether the folder can be read."""
-        if self._cache.get((tenant, "")) is None and self._place(tenant, "").empty():
+        own = self._own_places.get(tenant)
+        if own is None:
+            own = self._own_places[tenant] = self._place(tenant, "")
+        if self._cache.get((tenant, "")) is None and own.empty():
             return (None,)
         return self.at_hand(tenant, "")
 

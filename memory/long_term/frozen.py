@@ -53,7 +53,7 @@ def frozen(value: Any) -> Any:
 def thawed(value: Any) -> Any:
     """An ordinary copy of it, all the way down."""
     if isinstance(value, dict):
-        return {key: thawed(item) for key, item in value.items()}
+        return {key: item if item.__class__ is str else thawed(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [thawed(item) for item in value]
+        return [item if item.__class__ is str else thawed(item) for item in value]
     return value

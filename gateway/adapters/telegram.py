@@ -16,6 +16,7 @@ from gateway import kinds
 from gateway.adapters.base import Received
 from gateway.adapters.parsing import Object, derived_id, integer, load_json, moment, obj, shorten, string, without
 from gateway.adapters.telegram_content import addressed, content_of, forwarded_from, quoted, replied_to, spoken
+from gateway.adapters.telegram_texts import texts
 from gateway.errors import BadSignature
 from gateway.messages import InboundMessage, Kind
 from memory import keys
@@ -66,13 +67,13 @@ class TelegramReceiver:
         """As the Receiver says; `channel` is one of the tenant's Telegram channels. One without a webhook secret takes
         nothing: nobody could tell Telegram's updates from forged ones."""
         settings = tenant.channels[channel]
-        secret = settings.webhook_secret if isinstance(settings, TelegramChannel) else None
-        given = headers.get(SECRET_HEADER)
-        if secret is None or not secret.get_secret_value() or not given:
+        held = settings.webhook_secret if isinstance(settings, TelegramChannel) else None
+        secret, given = held.get_secret_value() if held is not None else "", headers.get(SECRET_HEADER)
+        if not secret or not given:
             raise BadSignature("The secret token is missing.")
-        if not hmac.compare_digest(secret.get_secret_value().encode(), given.encode("utf-8", "replace")):
+        if not hmac.compare_digest(secret.encode(), given.encode("utf-8", "replace")):
             raise BadSignature("The secret token is wrong.")
-        return self.read(tenant, channel, load_json(body), now)
+        return texts(body, tenant.id, channel, now) or self.read(tenant, channel, load_json(body), now)
 
     def read(self, tenant: Tenant, channel: str, update: object, now: float) -> Received:
         """What one update holds, already known to be Telegram's. Never raises."""

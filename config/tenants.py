@@ -20,6 +20,7 @@ from config.differences import differences
 from config.mistakes import Mistake, TenantError
 from config.settings import Settings
 from config.stamps import SETTLED, Stamp, Still, changed, stamp_of, unsettled
+from config.stopping import stopped
 from config.tenant_files import Reading, load_tenant, paths_of, read_tenant, tokens
 from config.tenant_model import (
     LLM,
@@ -67,11 +68,11 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-POLL = 1.0  # seconds between looks at the files where the file system tells of no change
+POLL = 1.5  # seconds between looks at the files where the file system tells of no change
 # Where a look takes long it comes as often as takes this part of a core, but for so many seconds: with the time that a
 # file takes to be settled, less than the five that are promised.
 PART, LONGEST = 0.003, 3.0
-STEP = 200  # ms between looks at what the file system has told: each wakes the process
+STEP = 500  # ms between looks at what the file system has told: each wakes the process
 
 Callback = Callable[[str, Tenant | None, Tenant | None], None]
 
@@ -159,6 +160,8 @@ class Tenants:
             async for told in wakes:
                 if told or self._still is None or time.monotonic() >= self._look_from:
                     await self._look()
+                while self._still is None and not await stopped(stop, SETTLED):  # something was changed just now
+                    await self._look()
 
     async def _wakes(self, stop: asyncio.Event) -> AsyncGenerator[bool, None]:
         """One item for each time to look; whether the file system told of a change."""
@@ -175,8 +178,7 @@ class Tenants:
                 ):
                     yield bool(told)
             yield False
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), POLL)
+            await stopped(stop, POLL)
 
     async def _look(self) -> None:
         began = time.monotonic()

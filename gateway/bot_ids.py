@@ -10,6 +10,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from config.stopping import stopped
 from config.tenants import LineChannel, Tenant, Tenants
 from memory import keys
 
@@ -54,10 +55,7 @@ class BotIds:
     async def watch(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             await self.look()
-            try:
-                await asyncio.wait_for(stop.wait(), EVERY)
-            except TimeoutError:
-                continue
+            await stopped(stop, EVERY)
 
     async def look(self) -> None:
         bots = [

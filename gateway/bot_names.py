@@ -10,6 +10,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from config.stopping import stopped
 from config.tenants import TelegramChannel, Tenant, Tenants
 from gateway.errors import SendFault
 from memory import keys
@@ -43,7 +44,7 @@ class BotNames:
                     }
                 except (RedisError, OSError) as error:
                     log.debug("bot names are not read: %s", type(error).__name__)
-            await _pause(stop)
+            await stopped(stop, EVERY)
 
     async def learn(self, ask: Callable[[Tenant, str], Awaitable[str]], stop: asyncio.Event) -> None:
         """`ask(tenant, channel)` asks the platform. Each name once a week."""
@@ -61,7 +62,7 @@ class BotNames:
                     log.warning("a bot's name is not known: %s", error, extra={"tenant": tenant.id, "channel": channel})
                 except (RedisError, OSError) as error:
                     log.debug("a bot's name is not kept: %s", type(error).__name__)
-            await _pause(stop)
+            await stopped(stop, EVERY)
 
     def _bots(self) -> list[tuple[Tenant, str]]:
         return [
@@ -74,10 +75,3 @@ class BotNames:
 
 def _key(tenant: str, channel: str) -> str:
     return keys.shared("bot", tenant, channel)
-
-
-async def _pause(stop: asyncio.Event) -> None:
-    try:
-        await asyncio.wait_for(stop.wait(), EVERY)
-    except TimeoutError:
-        return

@@ -6,13 +6,13 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 import orjson
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from config.stopping import stopped
 from config.tenants import TelegramChannel, Tenant, Tenants
 from gateway.command_words import DOES, listed
 from gateway.errors import SendFault
@@ -59,8 +59,7 @@ class CommandMenus:
                 for name, channel in tenant.channels.items():
                     if isinstance(channel, TelegramChannel) and self._done.get((tenant.id, name)) is not tenant:
                         await self._keep(tenant, name, channel)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), EVERY)
+            await stopped(stop, EVERY)
 
     async def _keep(self, tenant: Tenant, name: str, channel: TelegramChannel) -> None:
         wanted = menus(tenant)

@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from redis.asyncio.lock import Lock
 from redis.exceptions import LockError, RedisError
 
+from config.stopping import stopped
 from config.tenants import TelegramChannel, Tenant, Tenants
 from gateway.errors import GatewayFault, InboxUnavailable
 from memory import keys
@@ -87,10 +88,7 @@ class Pollers:
                 for key, tenant in wanted.items():
                     if key not in self._running and not self._waits(key, tenant):
                         await self._begin(key, tenant)
-                try:
-                    await asyncio.wait_for(stop.wait(), EVERY)
-                except TimeoutError:
-                    continue
+                await stopped(stop, EVERY)
         finally:
             for key in list(self._running):
                 await self._end(key)

@@ -15,6 +15,7 @@ import orjson
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from config.stopping import stopped
 from config.tenants import LineChannel, TelegramChannel, Tenant, Tenants
 from gateway.adapters.line_sender import LineSender
 from gateway.adapters.telegram_sender import TelegramSender
@@ -70,10 +71,7 @@ class Probes:
                 await asyncio.gather(*(self._in_turn(tenant, name) for tenant, name in self._due()))
             except (RedisError, OSError) as error:
                 log.debug("no probe: %s", type(error).__name__)
-            try:
-                await asyncio.wait_for(stop.wait(), min(LOOK, self._every))
-            except TimeoutError:
-                continue
+            await stopped(stop, min(LOOK, self._every))
 
     def _due(self) -> list[tuple[Tenant, str]]:
         now, due = time.monotonic(), []

@@ -6,7 +6,6 @@ Each loads its own half of the house when it begins, and no more: `run` not befo
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import logging
 import os
@@ -28,6 +27,7 @@ import click
 
 from config.extras import install
 from config.settings import Settings
+from config.stopping import stopped
 from gateway import heap, logs
 from gateway.admin_key import KEY_FILE, admin_key
 from gateway.cli import Failed, in_loop
@@ -282,8 +282,9 @@ async def _touch(path: Path) -> None:
 
 async def _watch_parent(parent: int, stop: asyncio.Event) -> None:
     """A worker does not outlive the process tree it belongs to."""
-    while os.getppid() == parent:  # noqa: ASYNC110 - no event tells of a parent's end
-        await asyncio.sleep(PARENT_EVERY)
+    while os.getppid() == parent:  # no event tells of a parent's end
+        if await stopped(stop, PARENT_EVERY):
+            return
     log.warning("the parent process is gone: stopping")
     stop.set()
 
@@ -358,12 +359,11 @@ async def _keep_worker(url: str, stop: asyncio.Event) -> None:
             return
         pause = 0.0 if time.monotonic() - began > 60 else min(max(2 * pause, 0.5), LONGEST_RESTART)
         log.error("a worker ended with %s; another one starts in %.1f s", process.returncode, pause)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), pause)
+        await stopped(stop, pause)
 
 
 async def _clean_up(settings: Settings, tenants: Tenants, url: str, stop: asyncio.Event) -> None:
-    if await _stopped_within(stop, CLEANUP_EVERY):
+    if await stopped(stop, CLEANUP_EVERY):
         return
     from gateway import app
 
@@ -373,14 +373,8 @@ async def _clean_up(settings: Settings, tenants: Tenants, url: str, stop: asynci
                 await cleanup.run()
             except Exception as error:  # noqa: BLE001 - the schedule goes on: Redis or a disk may be away just now
                 log.error("clean-up failed: %s", error)
-            if await _stopped_within(stop, CLEANUP_EVERY):
+            if await stopped(stop, CLEANUP_EVERY):
                 return
-
-
-async def _stopped_within(stop: asyncio.Event, seconds: float) -> bool:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), seconds)
-    return stop.is_set()
 
 
 def _greet(settings: Settings, tenants: Tenants, host: str, port: int, made: str | None) -> None:

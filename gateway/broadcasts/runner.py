@@ -20,6 +20,7 @@ from redis.asyncio.lock import Lock
 from redis.exceptions import LockError, RedisError
 
 from config.broadcasts import FollowUp, quiet
+from config.stopping import stopped
 from config.tenants import LineChannel, Tenant, Tenants
 from gateway.broadcasts.audience import Audiences, Person, called
 from gateway.broadcasts.costs import Costs
@@ -90,10 +91,7 @@ class Runner:
                 else:  # whoever goes on later begins with a look at what is under way
                     self._asked_again.clear()
                     self._idle.clear()
-                try:
-                    await asyncio.wait_for(stop.wait(), EVERY)
-                except TimeoutError:
-                    continue
+                await stopped(stop, EVERY)
         finally:
             if mine:
                 try:

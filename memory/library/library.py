@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 
+from config.stopping import stopped
 from config.vault import PLAIN, Vault
 from memory import keys
 from memory.errors import LongTermUnavailable
@@ -152,8 +153,7 @@ class Library:
                         await self._finder.fill(tenant, OWNER, self._shelves[tenant].entries)
                     except LLMUnavailable as error:
                         log.warning("vectors of files are made later: %s", error, extra={"tenant": tenant})
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), LOOK_EVERY)
+            await stopped(stop, LOOK_EVERY)
 
     async def close(self) -> None:
         """Waits for what is being read."""

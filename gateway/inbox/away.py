@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
+from config.stopping import stopped
 from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Policy, event_of, name_of
 from gateway.inbox.last_puts import LastPuts
@@ -71,6 +72,7 @@ class SafeInbox:
         self._tasks: set[asyncio.Task[list[bool]]] = set()
         self._writing: dict[str, asyncio.Future[None]] = {}  # by conversation: the last that is on its way to the disk
         self._accepted = 0  # nanoseconds since 1970, the last one that was given out
+        self._late = False  # the put that is under way took too long
         self.away = False
 
     async def put(self, messages: Sequence[tuple[InboundMessage, Policy]]) -> list[bool]:
@@ -162,8 +164,7 @@ class SafeInbox:
         kept: list[bool] = []
         try:
             for begin in range(0, len(messages), AT_ONCE):
-                async with asyncio.timeout(PATIENCE):
-                    kept += await self._inbox.put(messages[begin : begin + AT_ONCE])
+                kept += await self._in_time(messages[begin : begin + AT_ONCE])
         except (InboxUnavailable, TimeoutError) as error:
             self.away = True
             away = error if isinstance(error, InboxUnavailable) else InboxUnavailable("no answer", ambiguous=True)
@@ -176,6 +177,25 @@ class SafeInbox:
         if not self._crowded:
             self._puts.note_contact()
         return kept
+
+    async def _in_time(self, messages: Messages) -> list[bool]:
+        """Raises TimeoutError, as `asyncio.timeout` would; where one put is made at a time, a third of that does."""
+        task = asyncio.current_task()
+        assert task is not None
+        before, self._late = task.cancelling(), False
+        timer = task.get_loop().call_later(PATIENCE, self._give_up, task)
+        try:
+            return await self._inbox.put(messages)
+        except asyncio.CancelledError:
+            if self._late and task.uncancel() <= before:
+                raise TimeoutError from None
+            raise
+        finally:
+            timer.cancel()
+
+    def _give_up(self, put: asyncio.Task[Any]) -> None:
+        self._late = True
+        put.cancel()
 
     def _not_heard(self) -> None:
         """A put that is under way finds out itself: what comes next of its conversation would be on disk before it."""
@@ -202,10 +222,7 @@ class SafeInbox:
                         await self._answer_or_leave(entry)
             else:
                 await self._bring_home()
-            try:
-                await asyncio.wait_for(stop.wait(), PROBE_EVERY)
-            except TimeoutError:
-                continue
+            await stopped(stop, PROBE_EVERY)
         await self._putting.close()
 
     async def spooled(self) -> int:

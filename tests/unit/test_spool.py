@@ -18,7 +18,7 @@ import pytest
 from gateway.errors import InboxUnavailable
 from gateway.fallback import SpoolingInbox
 from gateway.inbox import away
-from gateway.inbox.away import SafeInbox
+from gateway.inbox.away import LOOK_EVERY, SafeInbox
 from gateway.inbox.base import Policy
 from gateway.inbox.last_puts import LastPuts, Noted
 from gateway.inbox.redis import RedisInbox
@@ -329,6 +329,7 @@ async def test_who_does_not_wait_for_a_put_is_told_the_same(tmp_path: Path) -> N
     remote, spool = Remote(), Spool(tmp_path)
     safe = SafeInbox(remote, spool, nothing, nothing)
     assert await asyncio.gather(soon(safe, "0"), soon(safe, "1", "line:b")) == [[True], [True]]
+    await asyncio.sleep(2 * LOOK_EVERY)
     [held] = kept(spool, "2")  # another process has it in hand
     assert [await soon(safe, "3"), await soon(safe, "4", "line:b")] == [[True], [True]]
     assert remote.events == ["0", "1", "4"]  # the third must not overtake the second

@@ -11,6 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+_OURS = frozenset(("default", "minimum", "maximum"))
+_PLAIN = frozenset((str, list, bool))  # what a Mapping is not takes long to tell by its class
+_decoder = json.JSONDecoder()
 _LABEL = re.compile(r"[\s\-]+")
 
 
@@ -37,9 +40,11 @@ def wire_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema as sent: without the keywords that some providers refuse in strict mode; we hold to them ourselves."""
     out: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in ("default", "minimum", "maximum"):
+        if key in _OURS:
             continue
-        if key == "properties":
+        if value.__class__ in _PLAIN:
+            out[key] = value
+        elif key == "properties":
             out[key] = {name: wire_schema(inner) for name, inner in value.items()}
         else:
             out[key] = wire_schema(value) if isinstance(value, Mapping) else value
@@ -48,7 +53,6 @@ def wire_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _objects(text: str) -> list[Any]:
     """Everything in the text that reads as a JSON object, whole ones first."""
-    decoder = json.JSONDecoder()
     whole: list[Any] = []
     at = text.find("{")
     first = at
@@ -56,7 +60,7 @@ def _objects(text: str) -> list[Any]:
     while at >= 0 and tries < 50:
         tries += 1
         try:
-            value, end = decoder.raw_decode(text, at)
+            value, end = _decoder.raw_decode(text, at)
             whole.append(value)
         except (ValueError, RecursionError):
             end = at + 1

@@ -109,7 +109,8 @@ class Lanes:
         self._waiting: dict[_Lane, list[_Waiting]] = {}  # of each lane with a write under way: what goes next
         self._writes: set[asyncio.Future[None]] = set()
 
-    async def add(self, tenant: str, user: str, addition: Addition) -> None:
+    def add(self, tenant: str, user: str, addition: Addition) -> asyncio.Future[None]:
+        """Done once it is written; begun also if nobody waits for it."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         lane = (loop, tenant, user)
@@ -118,7 +119,7 @@ class Lanes:
         else:
             self._waiting[lane] = []
             self._write(lane, [(addition, done)])
-        await done
+        return done
 
     async def close(self) -> None:
         """Waits for the writes that are under way."""

@@ -32,7 +32,7 @@ _WRITTEN = tuple(
 _BLANK = ShortTermMemory(tenant_id="", user_id="", session_id="")
 _PLAIN = set(_FIELDS) - {"facts", "schema_version"}
 _NONE: list[Any] = []
-_TEXT, _LIST, _DICT = {str}, {list}, {dict}
+_TEXT, _DICT = {str}, {dict}
 _ROLES, _STATES = {"user", "bot"}, set(get_args(State))
 
 
@@ -75,14 +75,21 @@ def _plain(fields: dict[str, Any]) -> bool:
     return (
         fields.keys() <= _PLAIN
         and fields["rev"].__class__ is int
-        and {fields[name].__class__ for name in ("tenant_id", "user_id", "session_id")} == _TEXT
-        and {get(name, "").__class__ for name in ("agent", "conversation_id", "summary", "last_intent")} == _TEXT
+        and fields["tenant_id"].__class__ is str
+        and fields["user_id"].__class__ is str
+        and fields["session_id"].__class__ is str
+        and get("agent", "").__class__ is str
+        and get("conversation_id", "").__class__ is str
+        and get("summary", "").__class__ is str
+        and get("last_intent", "").__class__ is str
         and get("state", "human") in _STATES
         and get("variables", _USUAL).__class__ is dict
-        and {get(name, _NONE).__class__ for name in ("history", "carried", "recent_ids")} == _LIST
-        and {one.__class__ for one in get("recent_ids", _NONE)} <= _TEXT
-        and _sound(get("history", _NONE))
-        and _sound(get("carried", _NONE))
+        and (history := get("history", _NONE)).__class__ is list
+        and (carried := get("carried", _NONE)).__class__ is list
+        and (ids := get("recent_ids", _NONE)).__class__ is list
+        and (not ids or {one.__class__ for one in ids} == _TEXT)
+        and (not history or _sound(history))
+        and (not carried or _sound(carried))
     )
 
 

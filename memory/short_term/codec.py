@@ -95,7 +95,7 @@ def _plain(fields: dict[str, Any]) -> bool:
 
 def _sound(lines: Sequence[dict[str, Any]]) -> bool:
     """Whether each is a Message."""
-    return (
+    return not lines or (
         {line["role"] for line in lines} <= _ROLES
         and {line["message"].__class__ for line in lines} <= _TEXT
         and {line.get("timestamp", "").__class__ for line in lines} <= _TEXT

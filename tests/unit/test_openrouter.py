@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import json
 import logging
 import time
@@ -264,6 +265,28 @@ async def test_a_stream_left_early_is_closed_and_counted(standin: OpenRouterStan
     assert (await llm.complete(ask(standin))).text == "echo: hello"
     assert used == ["openai/gpt-4o-mini"] * 2
     await llm.close()
+
+
+async def test_a_stream_left_without_a_word_is_closed_and_counted(standin: OpenRouterStandIn) -> None:
+    used: list[str] = []
+    llm = OpenRouter(on_usage=lambda access, model, usage: used.append(model))
+    standin.answers(Said("x" * 4000, pause=0.01))
+    await anext(llm.stream(ask(standin)))
+    gc.collect()
+    await standin.until(lambda: standin.hung_up == 1, 5)
+    assert used == ["openai/gpt-4o-mini"]
+    await llm.close()
+
+
+async def test_a_stream_is_over_once(standin: OpenRouterStandIn, llm: OpenRouter) -> None:
+    stream = llm.stream(ask(standin))
+    *_, whole = [piece async for piece in stream]
+    assert isinstance(whole, Completion)
+    assert [piece async for piece in stream] == []
+    left = llm.stream(ask(standin))
+    await left.aclose()  # type: ignore[attr-defined]
+    assert [piece async for piece in left] == []
+    assert len(standin.requests) == 1
 
 
 async def test_a_stream_under_way_goes_on_when_the_breaker_opens(standin: OpenRouterStandIn, waits: Waits) -> None:

@@ -253,21 +253,24 @@ def grown_by_one(
     memory: LongTermMemory, line: Document, changes: Changes, now: datetime, rules: Retention
 ) -> tuple[bytes, LongTermMemory] | None:
     """The line with these changes, written, and what `grown` makes of it, which is not read for it: where they are an
-    event and what it makes of the summary, as nearly each turn's. None: they are more than that."""
+    event and what it makes of the facts and the summary, as each turn's. None: they are more than that."""
     known = events.told(memory)
-    if known is None or len(changes.events) != 1 or changes.person is not None:
+    if known is None or len(changes.events) != 1:
         return None
-    if changes.facts or changes.episodes or changes.procedures:
+    if changes.episodes or changes.procedures or changes.person is not None:
         return None
     if (found := written(changes.events[0])) is None:
         return None
     fields, event = found
-    rest = {} if changes.history_summary is None else {"history_summary": changes.history_summary}
+    rest: Document = {"facts": [plain(fact) for fact in changes.facts]} if changes.facts else {}
+    if changes.history_summary is not None:
+        rest["history_summary"] = changes.history_summary
     try:
         raw = orjson.dumps({**line, "events": [fields], **rest})
+        update = _updated(memory, [orjson.loads(orjson.dumps(rest))], now) if changes.facts else rest
     except TypeError:  # a lone surrogate
         return None
-    return raw, events.with_events(memory, events.longer(known, [event], now, rules), rest)
+    return raw, events.with_events(memory, events.longer(known, [event], now, rules), update)
 
 
 def _updated(memory: LongTermMemory, lines: Sequence[Document], now: datetime) -> dict[str, Any]:

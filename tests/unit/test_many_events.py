@@ -20,7 +20,7 @@ import pytest
 from msgspec import structs
 
 from config.vault import Vault, key_id, key_of
-from memory import MemoryConfig, MemoryManager, context, history, keys, retention, search
+from memory import MemoryConfig, MemoryManager, context, facts, history, keys, retention, search
 from memory.canonical import resolved_with_shared
 from memory.long_term import events
 from memory.long_term.additions import Addition, decided
@@ -716,8 +716,9 @@ def test_a_line_is_written_as_it_is_read_and_taken_in_as_it_is_written(value: An
 def test_an_event_and_its_summary_are_written_and_taken_in_as_any_changes_are(changed: dict[str, Any]) -> None:
     event = said(1).model_copy(update=changed)
     line: dict[str, Any] = {"at": "2026-01-01T00:00:00Z", "user_id": USER}
-    for summary in (None, "so far", "lone \ud800"):
-        changes = Changes(events=[event], history_summary=summary)
+    told = [facts.from_attributes([], {"likes": value}, NOW, "m1") for value in ("tea", 2**70, {"a": [None, 1.5]})]
+    for summary, heard in ((None, ()), ("so far", ()), ("lone \ud800", ()), *(("so far", one) for one in told)):
+        changes = Changes(events=[event], history_summary=summary, facts=heard)
 
         def decide(_: LongTermMemory, changes: Changes = changes) -> Changes:
             return changes

@@ -13,7 +13,7 @@ import orjson
 from pydantic import BaseModel, PrivateAttr
 
 from memory.long_term.event import Event
-from memory.long_term.many import Many, newer_behind
+from memory.long_term.many import Many, among, digests, newer_behind
 from memory.models import LongTermMemory
 from memory.retention import Retention, keep
 from processors.models import MemoryEvent
@@ -28,7 +28,7 @@ _OBJECT = ord("{")
 _events = msgspec.json.Decoder(list[Event])
 _document = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _set = object.__setattr__
-_when, _name = attrgetter("timestamp"), attrgetter("event_id")
+_when = attrgetter("timestamp")
 
 
 def apart(raw: bytes, *, spelled: bool = False) -> tuple[dict[str, Any], list[Event]] | None:
@@ -83,18 +83,30 @@ def read(raw: bytes | msgspec.Raw) -> list[Event] | None:
 class InOrder(list[Event]):
     """Events of which none is older than the one before it, as nearly everybody's are. Never changed."""
 
-    __slots__ = ()
+    __slots__ = ("_ids",)
+
+    def __init__(self, known: Sequence[Event]) -> None:
+        super().__init__(known)
+        self._ids = digests(known)
+
+    def knows(self, event_id: str | None) -> bool:
+        """By what lies together: of the events themselves none is touched for it."""
+        return among(self._ids, event_id)
 
     def grown(self, new: Sequence[Event], now: datetime, rules: Retention) -> Sequence[Event] | None:
         """With one that is the newest and not known yet, where nothing has to go for it; else None."""
         if len(new) != 1 or not self or len(self) + 1 >= MANY or len(self) >= (rules.max_events or MANY):
             return None
         one = new[0]
-        if one.timestamp < self[-1].timestamp or (one.event_id is not None and one.event_id in map(_name, self)):
+        if one.timestamp < self[-1].timestamp or self.knows(one.event_id):
             return None
         if rules.days and self[0].timestamp < now - timedelta(days=rules.days):
             return None
-        return InOrder([*self, one])
+        out = InOrder.__new__(InOrder)
+        out.extend(self)
+        out.append(one)
+        out._ids = self._ids + digests(new)
+        return out
 
     def important(self, least: float, most: int) -> list[Event]:
         """The newest of at least that score."""
@@ -194,10 +206,8 @@ def beside(memory: LongTermMemory) -> dict[str, Any]:
 def knows(memory: LongTermMemory) -> Callable[[str | None], bool]:
     """Tells whether an event with this id is among them."""
     events = told(memory)
-    if type(events) is Many:
+    if type(events) is Many or type(events) is InOrder:
         return events.knows
-    if type(events) is InOrder:  # few, and asked for one or two
-        return lambda event_id: event_id is not None and event_id in map(_name, events)
     ids = {one.event_id for one in (memory.events if events is None else events) if one.event_id is not None}
     return ids.__contains__
 

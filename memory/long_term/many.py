@@ -47,7 +47,7 @@ class Many(Line[Event]):
         self._newest: list[Event] = list(known)
         self._times = array("d", [one.timestamp.timestamp() for one in known])
         self._scores = array("d", [one.importance_score for one in known])
-        self._ids = b"".join([_digest(one.event_id) for one in known])
+        self._ids = digests(known)
         self.ordered = all(map(le, self._times, self._times[1:]))
         self._pack()
 
@@ -70,13 +70,7 @@ class Many(Line[Event]):
         return other.first <= self.first and other.first + len(other) <= self.first + len(self)
 
     def knows(self, event_id: str | None) -> bool:
-        if event_id is None:
-            return False
-        wanted, at = _digest(event_id), -1
-        while (at := self._ids.find(wanted, at + 1)) >= 0:
-            if at % _DIGEST == 0:
-                return True
-        return False
+        return among(self._ids, event_id)
 
     def newest(self, most: int) -> list[Event]:
         left = len(self) - most
@@ -119,7 +113,7 @@ class Many(Line[Event]):
                 out._line = _Growth(self.first + len(self) + len(new))
         out._times, out.ordered = times, ordered
         out._scores = self._scores + array("d", [one.importance_score for one in new])
-        out._ids = self._ids + b"".join([_digest(one.event_id) for one in new])
+        out._ids = self._ids + digests(new)
         out._blocks, out._packed_from, out._newest = self._blocks, self._packed_from, [*self._newest, *new]
         out.first = self.first
         out._go(gone)
@@ -239,6 +233,22 @@ def newer_behind(times: Sequence[float], count: int) -> bool:
 
 def _unpacked(block: bytes) -> list[Event]:
     return _read.decode(zstandard.ZstdDecompressor().decompress(block))
+
+
+def digests(some: Sequence[Event]) -> bytes:
+    """What their ids are known by."""
+    return b"".join([_digest(one.event_id) for one in some])
+
+
+def among(ids: bytes, event_id: str | None) -> bool:
+    """Whether one of those whose `digests` they are has this id."""
+    if event_id is None:
+        return False
+    wanted, at = _digest(event_id), -1
+    while (at := ids.find(wanted, at + 1)) >= 0:
+        if at % _DIGEST == 0:
+            return True
+    return False
 
 
 def _digest(event_id: str | None) -> bytes:

@@ -53,6 +53,7 @@ class Live:
         # Of which tenant, and what gives kind and data of each event; its steps need no lock.
         self._waiting: deque[tuple[str, Callable[[], Iterable[_Event]]]] = deque(maxlen=WAITING)
         self._turns: deque[tuple[float, _Turn]] = deque(maxlen=WAITING)  # not to be told before that time of the loop
+        self._gathering: asyncio.TimerHandle | None = None
         self._telling: asyncio.Task[None] | None = None
         self._awake = False  # whether what waits will be told without a call
 
@@ -100,6 +101,9 @@ class Live:
 
     async def close(self) -> None:
         self._loop = None
+        if self._gathering is not None:
+            self._gathering.cancel()
+            self._tell_now()
         if self._telling is not None:
             await asyncio.wait({self._telling}, timeout=1.0)
             self._telling.cancel()
@@ -108,7 +112,12 @@ class Live:
     def _wake(self) -> None:
         if not self._awake:
             self._awake = True
-            self._telling = asyncio.create_task(self._tell())
+            # Not a task that sleeps: on a process that has little to do this comes with every sixth message.
+            self._gathering = asyncio.get_running_loop().call_later(TOGETHER, self._tell_now)
+
+    def _tell_now(self) -> None:
+        self._gathering = None
+        self._telling = asyncio.create_task(self._tell())
 
     async def _tell(self) -> None:
         try:
@@ -120,30 +129,34 @@ class Live:
 
     async def _tell_all(self) -> None:
         now = asyncio.get_running_loop().time
-        while self._waiting or self._turns:
-            await asyncio.sleep(TOGETHER)
+        while True:
             while self._turns and self._turns[0][0] <= now():
                 turn = self._turns.popleft()[1]
                 self._waiting.append((turn.ref.tenant, turn.events))
-            if not self._waiting:
-                continue
-            await in_company(self._redis, TOGETHER)
-            some = [self._waiting.popleft() for _ in range(len(self._waiting))]
-            together: dict[str, list[bytes]] = {}
-            try:
-                tenants = {tenant for tenant, _ in some}
-                heard = await self._redis.pubsub_numsub(*map(channel_key, tenants))
-                listening = {_text(channel) for channel, listeners in heard if listeners}
-                for tenant, what in some if listening else ():
-                    if (channel := channel_key(tenant)) in listening:
-                        told = [orjson.dumps({"kind": kind, "data": data}) for kind, data in what()]
-                        together.setdefault(channel, []).extend(told)
-                for channel, events in together.items():
-                    if not events:
-                        continue
-                    await self._redis.publish(channel, b"[" + b",".join(events) + b"]")
-            except (RedisError, OSError) as error:
-                log.debug("nobody is told what happens now: %s", type(error).__name__)
+            if self._waiting:
+                await self._tell_waiting()
+            if not self._waiting and not self._turns:
+                return
+            await asyncio.sleep(TOGETHER)
+
+    async def _tell_waiting(self) -> None:
+        await in_company(self._redis, TOGETHER)
+        some = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        together: dict[str, list[bytes]] = {}
+        try:
+            tenants = {tenant for tenant, _ in some}
+            heard = await self._redis.pubsub_numsub(*map(channel_key, tenants))
+            listening = {_text(channel) for channel, listeners in heard if listeners}
+            for tenant, what in some if listening else ():
+                if (channel := channel_key(tenant)) in listening:
+                    told = [orjson.dumps({"kind": kind, "data": data}) for kind, data in what()]
+                    together.setdefault(channel, []).extend(told)
+            for channel, events in together.items():
+                if not events:
+                    continue
+                await self._redis.publish(channel, b"[" + b",".join(events) + b"]")
+        except (RedisError, OSError) as error:
+            log.debug("nobody is told what happens now: %s", type(error).__name__)
 
 
 class _Turn(msgspec.Struct):

@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 _SLOTS = 1 << 16
 _CELL = 8  # bytes: a float
+_BEGUN = hashlib.sha256()  # a copy has its algorithm: the library looks it up for each that is made anew
 
 Noted = tuple[int, float, float]  # a conversation's place, what stands there now and what stood there before
 
@@ -60,7 +61,9 @@ class LastPuts:
 
 def _slot(conversation: str) -> int:
     """The first slot is for the inbox itself."""
-    return 1 + int.from_bytes(hashlib.sha256(conversation.encode()).digest()[:4]) % (_SLOTS - 1)
+    digest = _BEGUN.copy()
+    digest.update(conversation.encode())
+    return 1 + int.from_bytes(digest.digest()[:4]) % (_SLOTS - 1)
 
 
 def _mapped(path: Path) -> mmap.mmap | bytearray:

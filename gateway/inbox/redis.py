@@ -108,8 +108,12 @@ class RedisInbox:
         arguments: list[Any] = [INDEX, SEEN_FOR, ALIAS_FOR, len(messages)]
         for message, _ in messages:
             arguments += (name_of(message), event_of(message), entry_of(message))
-        for policy, alike in groupby(map(_policy, messages)):
-            arguments += (len(list(alike)), policy.debounce, policy.debounce_max, policy.max_attempts)
+        if len(messages) == 1:
+            ((_, policy),) = messages
+            arguments += (1, policy.debounce, policy.debounce_max, policy.max_attempts)
+        else:
+            for policy, alike in groupby(map(_policy, messages)):
+                arguments += (len(list(alike)), policy.debounce, policy.debounce_max, policy.max_attempts)
         # A repeat after a lost answer finds its events seen, and answers "seen before": kept all the same.
         return [bool(kept) for kept in await self._keep("put", INDEX, arguments)]
 

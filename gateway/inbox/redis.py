@@ -247,10 +247,11 @@ class RedisInbox:
     async def close(self) -> None:
         await self._redis.aclose()
 
-    async def _keep(self, name: str, key: str, arguments: list[Any]) -> Any:
+    def _keep(self, name: str, key: str, arguments: list[Any]) -> Coroutine[Any, Any, Any]:
         """As `_run`, and copied as far as it is asked for and possible before it returns."""
-        if not self._copies:
-            return await self._run(name, arguments, key)
+        return self._copied(name, key, arguments) if self._copies else self._run(name, arguments, key)
+
+    async def _copied(self, name: str, key: str, arguments: list[Any]) -> Any:
         script = self._scripts[name]
         try:
             answer, copied = await run_copied(script, key, arguments, self._copies, COPYING)

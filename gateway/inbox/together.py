@@ -67,7 +67,7 @@ class Together(Generic[T, R]):
             await self._rest
 
     async def _go_on(self) -> None:
-        loop, ended = asyncio.get_running_loop(), None
+        ended = None
         try:
             while self._waiting:
                 batch = self._next()
@@ -80,9 +80,9 @@ class Together(Generic[T, R]):
                         ended = error
                 self._untold.append((batch, outcome))
                 if self._waiting:
-                    loop.call_soon(
-                        loop.call_soon, self._tell
-                    )  # behind the writing of the next call, which is made first
+                    loop = asyncio.get_running_loop()
+                    # Behind the writing of the next call, which is made first.
+                    loop.call_soon(loop.call_soon, self._tell)
                 else:
                     self._tell()
         finally:

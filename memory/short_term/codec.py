@@ -88,8 +88,8 @@ def _plain(fields: dict[str, Any]) -> bool:
         and (carried := get("carried", _NONE)).__class__ is list
         and (ids := get("recent_ids", _NONE)).__class__ is list
         and (not ids or {one.__class__ for one in ids} == _TEXT)
-        and (not history or _sound(history))
-        and (not carried or _sound(carried))
+        and _sound(history)
+        and _sound(carried)
     )
 
 

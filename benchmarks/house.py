@@ -171,7 +171,7 @@ async def seed(house: House, tenants: int = shop_talk.TENANTS) -> None:
     ]
     ids: dict[str, Callable[[int], object]] = {"line": shop_talk.line_user, "telegram": shop_talk.telegram_user}
     for platform, key in ids.items():
-        for user in range(CROWD):
+        for user in range(CROWD[platform]):
             ref = ref_of(platform, user, tenants)
             await sessions.delete(ref)
             await sessions.save(ref, full_session(ref, user % READ_EVERY), TTL)

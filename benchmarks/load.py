@@ -19,7 +19,8 @@ from benchmarks.standin import StandIn
 _numbers = itertools.count(1)  # of messages: never twice in a run
 _strangers = itertools.count(1_000_000)  # users that nobody has seen before
 KNOWN = 128  # users with a history, all of them in the middle of a conversation
-CROWD = 512  # as many have one where the highest rate is sought: a chat of Telegram's takes one message a second
+# As many have one where the highest rate is sought: a chat of Telegram's takes one message a second.
+CROWD = {"line": KNOWN, "telegram": 384}
 _PATIENCE = 12.0  # seconds in which no answer comes: who has lost a message is not waited for longer
 _RAMP = 1.0  # seconds
 
@@ -127,7 +128,7 @@ async def answered(standin: StandIn, door: Door, seconds: float, *, full: bool, 
     """As many whole turns as the bot can do, `at_once` customers waiting for their answer at any time: none writes
     again before they have it, as two messages of one may get one answer. The first `_RAMP` seconds, in which
     connections are made, don't count."""
-    assert not full or at_once <= CROWD
+    assert not full or at_once <= CROWD[door.platform]
     client, stranger, outcome = Client(door.port), users(False), Outcome()
     waiting: dict[int, asyncio.Future[None]] = {}
 
@@ -140,7 +141,7 @@ async def answered(standin: StandIn, door: Door, seconds: float, *, full: bool, 
     end = begin + seconds
 
     async def lane(first: int) -> None:
-        own = itertools.cycle(range(first, CROWD, at_once))
+        own = itertools.cycle(range(first, CROWD[door.platform], at_once))
         while time.perf_counter() < end:
             number, path, body, headers = door.message(next(own) if full else stranger())
             answer = waiting[number] = asyncio.get_running_loop().create_future()

@@ -14,7 +14,7 @@ from itertools import chain, compress
 from sys import intern
 from typing import Any, NamedTuple
 
-from memory.recall.postings import Postings, Stored, Texts
+from memory.recall.postings import Bits, Postings, Stored, Texts, as_bytes, key
 from memory.recall.terms import SHORT, Terms, groups, stem, terms, thai
 
 _K1, _B = 0.9, 0.4
@@ -45,8 +45,8 @@ class Packed(NamedTuple):
 
     numbers: Stored
     packed_to: int  # how many texts are in them
-    terms: list[str]  # of the texts behind what is packed there
-    bits: bytes  # for each of these terms, as many bytes: which of those texts have it
+    keys: bytes  # of the terms of the texts behind what is packed there; see Bits
+    bits: bytes
     again: dict[str, dict[int, int]]
     lengths: bytes
     latin: dict[str, set[str]]
@@ -54,7 +54,7 @@ class Packed(NamedTuple):
 
 
 def no_texts() -> Packed:
-    return Packed(Stored(), 0, [], b"", {}, b"", {}, [])
+    return Packed(Stored(), 0, b"", b"", {}, b"", {}, [])
 
 
 class _Weighed(NamedTuple):
@@ -86,7 +86,11 @@ class Lexical:
         self._again = given.again  # of a term: how often the texts have it that have it more than once
         self._lengths = array("I", given.lengths)
         self._begin = given.packed_to  # the number of the first of the last texts
-        self._last = _as_numbers(given.terms, given.bits)  # by term, its texts among the last ones
+        # By term, its texts among the last ones. Of what comes from a file (`_unread`) those that were asked for since;
+        # of the other terms what came since is in `_beside`.
+        self._last: dict[str, int] = {}
+        self._unread = Bits(given.keys, given.bits) if given.keys else None
+        self._beside: dict[str, int] = {}
         self._there = (1 << len(self) - self._begin) - 1  # of the last ones, those that are not gone
         self._latin = given.latin  # words that a slip may have been made in, by their first letter
         self._plain = Texts(given.plain)
@@ -112,12 +116,15 @@ class Lexical:
         if number - self._begin >= (_most_behind(self._begin) if self._begin else _PACKED):
             self._pack()
         bit, last = 1 << number - self._begin, self._last
+        new = last if self._unread is None else self._beside
         held = dict.fromkeys(said)
         for term in held:
-            if (has := last.get(term)) is not None:
-                last[term] = has | bit
+            if (has := new.get(term)) is not None:
+                new[term] = has | bit
+            elif term in last:
+                last[term] |= bit
             else:
-                last[intern(term)] = bit  # others have nearly all of them too
+                new[intern(term)] = bit  # others have nearly all of them too
         self._there |= bit
         for word in text.words:
             if not (word[0] == "#" or word.isdigit()):
@@ -153,8 +160,7 @@ class Lexical:
             return Packed(
                 self._packed.stored,
                 self._begin,
-                list(self._last),
-                _as_bytes(self._last.values(), len(self) - self._begin),
+                *as_bytes(self._by_key, len(self) - self._begin),
                 again,
                 self._lengths.tobytes(),
                 latin,
@@ -163,33 +169,53 @@ class Lexical:
         if self._begin:
             self._pack()
         new = {number: at for at, number in enumerate(kept)}
-        last: dict[str, int] = {}
-        for term, held in self._last.items():
+        last: dict[int, int] = {}
+        for named, held in self._by_key.items():
             if left := sum([1 << new[place] for place in _places(held & self._there) if place in new]):
-                last[term] = left
+                last[named] = left
         numbers, again = self._packed.of(kept, len(self)), {}
         for term, counts in self._again.items():
             if still := {new[number]: count for number, count in counts.items() if number in new}:
                 again[term] = still
         latin = {
-            first: {one for one in words if one in last or numbers.place(one) >= 0}
+            first: {one for one in words if key(one) in last or numbers.place(one) >= 0}
             for first, words in self._latin.items()
         }
         lengths = array("I", [self._lengths[number] for number in kept])
         begin = len(kept) if self._begin else 0
-        bits = _as_bytes(last.values(), len(kept) - begin)
-        return Packed(numbers.stored, begin, list(last), bits, again, lengths.tobytes(), latin, plain)
+        bits = as_bytes(last, len(kept) - begin)
+        return Packed(numbers.stored, begin, *bits, again, lengths.tobytes(), latin, plain)
 
     def _pack(self) -> None:
         begin, there = self._begin, self._there
         more = {
-            term: [begin + place for place in _places(left)]
-            for term, held in self._last.items()
+            named: [begin + place for place in _places(left)]
+            for named, held in self._by_key.items()
             if (left := held & there)
         }
         self._packed = self._packed.with_more(more, len(self))
         self._plain.pack()
-        self._last, self._there, self._begin, self._asked = {}, 0, len(self), {}
+        self._last, self._unread, self._beside = {}, None, {}
+        self._there, self._begin, self._asked = 0, len(self), {}
+
+    @property
+    def _by_key(self) -> dict[int, int]:
+        """The last texts of every term that is in them."""
+        last = {key(term): held for term, held in self._last.items() if held}
+        if self._unread is None:
+            return last
+        out = self._unread.all() | last
+        for term, held in self._beside.items():
+            at = key(term)
+            out[at] = out.get(at, 0) | held
+        return out
+
+    def _read(self, asked: Iterable[str]) -> None:
+        """Of what comes from a file."""
+        last, beside = self._last, self._beside
+        if self._unread is not None and (new := [term for term in asked if term not in last]):
+            for term, held in self._unread.having(new).items():
+                last[intern(term)] = held | beside.pop(term, 0)
 
     def _having(self, term: str) -> list[int]:
         """The texts that have it, and of those that are written down maybe some that are gone."""
@@ -287,6 +313,8 @@ class Lexical:
         count, total, whole = self._count, len(self._lengths) - len(self._gone), 0.0
         topics = [word for word in words if word[0] == "#"]
         single = {*topics}
+        if self._unread is not None:
+            self._read(sought)
         if self._packed.keys:
             self._asked = dict.fromkeys(sought, -1)
             places = self._packed.places(sought)
@@ -348,6 +376,7 @@ class Lexical:
     def _slips(self, word: str) -> list[int]:
         """The texts with a Latin word that begins like this one, or is it with a slip of the finger."""
         others = slips(word, self._latin.get(word[0], ()))
+        self._read(others)
         return sorted({number for other in others for number in self._having(other)} - self._gone)
 
     def _among_many(
@@ -400,6 +429,7 @@ class Lexical:
             for word in self._words(number):
                 if word not in asked:
                     told[word] = told.get(word, 0.0) + scores[number]
+        self._read(told)
         total = len(self._lengths) - len(self._gone)
         weights = {word: rarity(total, count) for word in told if (count := self._count(word)) > 1}
         if not weights:
@@ -449,18 +479,6 @@ def _places(bits: int) -> Sequence[int]:
 
 _FEW = 8  # until so many, one after the other is faster
 _SET = [tuple([place for place in range(8) if byte >> place & 1]) for byte in range(256)]
-
-
-def _as_bytes(bits: Iterable[int], count: int) -> bytes:
-    """Each of so many bits, in as many bytes."""
-    size = (count + 7) // 8
-    return b"".join([one.to_bytes(size, "little") for one in bits])
-
-
-def _as_numbers(terms: Sequence[str], bits: bytes) -> dict[str, int]:
-    size = len(bits) // max(1, len(terms))
-    found = [int.from_bytes(bits[at : at + size], "little") for at in range(0, len(bits), size or 1)]
-    return dict(zip(map(intern, terms), found, strict=True))  # others have nearly all of them too
 
 
 def _most_behind(packed: int) -> int:

@@ -84,15 +84,15 @@ class Postings:
         found = bisect_left(self.numbers, number, self.begins[at], end)
         return found < end and self.numbers[found] == number
 
-    def with_more(self, more: Mapping[str, Sequence[int]], total: int) -> Postings:
-        """With the later texts of these terms, rising; `total`: what all numbers are below."""
+    def with_more(self, more: Mapping[int, Sequence[int]], total: int) -> Postings:
+        """With the later texts of these terms' keys, rising; `total`: what all numbers are below."""
         wide = "I" if total > _SMALL or self.numbers.typecode == "I" else "H"
         old = self.numbers if self.numbers.typecode == wide else array(wide, self.numbers)
         keys, begins = self.keys, self.begins
         names, numbers, counts = array("Q"), array(wide), array("I")
         sizes = array("I", map(int.__sub__, begins[1:], begins))
         at = 0
-        for wanted, listed in sorted([(key(term), listed) for term, listed in more.items()]):
+        for wanted, listed in sorted(more.items()):
             here = bisect_left(keys, wanted, at)
             known = here < len(keys) and keys[here] == wanted
             names += keys[at:here]
@@ -117,6 +117,45 @@ class Postings:
         before = [0, *accumulate(stay)]
         counts = [before[end] - before[begin] for begin, end in pairwise(self.begins)]
         return _made(array("Q", compress(self.keys, counts)), array("I", filter(None, counts)), numbers)
+
+
+class Bits:
+    """Which of some texts have which term, as it lies in a file: of the few terms that are asked for the bits become
+    numbers, as making them of all takes longer than the search. `keys` rise; each one's bits are as many bytes."""
+
+    __slots__ = ("_bits", "_keys", "_size")
+
+    def __init__(self, keys: bytes, bits: bytes) -> None:
+        self._keys = array("Q", keys)
+        self._bits = bits
+        self._size = len(bits) // max(1, len(self._keys))
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return (8 + self._size) * len(self._keys)
+
+    def having(self, terms: Iterable[str]) -> dict[str, int]:
+        """Of each of them."""
+        keys, bits, size, end = self._keys, self._bits, self._size, len(self._keys)
+        out = dict.fromkeys(terms, 0)
+        for term in out:
+            at = bisect_left(keys, wanted := key(term))
+            if at < end and keys[at] == wanted:
+                out[term] = int.from_bytes(bits[at * size : at * size + size], "little")
+        return out
+
+    def all(self) -> dict[int, int]:
+        """By key."""
+        bits, size = self._bits, self._size
+        found = [int.from_bytes(bits[at : at + size], "little") for at in range(0, len(bits), size or 1)]
+        return dict(zip(self._keys, found, strict=True))
+
+
+def as_bytes(bits: Mapping[int, int], count: int) -> tuple[bytes, bytes]:
+    """What `Bits` are made of, of so many texts."""
+    size, keys = (count + 7) // 8, sorted(bits)
+    return array("Q", keys).tobytes(), b"".join([bits[one].to_bytes(size, "little") for one in keys])
 
 
 def _made(keys: array[int], counts: Iterable[int], numbers: array[int]) -> Postings:

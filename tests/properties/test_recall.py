@@ -21,7 +21,7 @@ from memory.models import LongTermMemory
 from memory.recall import lexical
 from memory.recall.entry import Entry, Hit
 from memory.recall.lexical import TOPIC, Lexical, slips
-from memory.recall.postings import Postings, Texts
+from memory.recall.postings import Postings, Texts, key
 from memory.recall.ranking import Ranking
 from memory.recall.terms import Terms, asked, groups, terms
 from memory.retention import Retention, keep
@@ -356,7 +356,7 @@ def test_packed_postings_are_the_numbers_of_each_term(has: dict[str, set[int]], 
     each = Postings()
     for some in ([0, middle], [middle, 70_001]):
         part = {term: sorted(one for one in numbers if some[0] <= one < some[1]) for term, numbers in has.items()}
-        each = each.with_more({term: one for term, one in part.items() if one}, some[1])
+        each = each.with_more({key(term): one for term, one in part.items() if one}, some[1])
     each = Postings(each.stored)
     assert {term: each.having(at).tolist() for term, at in each.places(WORDS).items()} == {
         term: sorted(numbers) for term, numbers in has.items()

@@ -6,11 +6,11 @@ import math
 import re
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import cache, lru_cache
 from heapq import nlargest
 from itertools import chain, compress
+from operator import add
 from sys import intern
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ _BEST = 1000  # of those that are looked at further
 _PACKED = 240  # texts until which bits tell which have a term; of more the numbers are packed
 _LAST, _PART, _AT_MOST = 60, 8, 1000  # of those behind what is packed, at least, which part of it, and at most
 _LOOSE = 700  # bytes that a text takes that is not packed
+_LAST_LETTER = chr(0x10FFFF)  # behind all others
 _LIKE = 0.5  # the share of letter groups from which a word is another one with a slip
 
 
@@ -38,6 +39,7 @@ class Fit(NamedTuple):
     scores: dict[int, float]
     share: Callable[[int], float]
     worded: Set[int]
+    best: Sequence[int] = ()  # all of them, the best first, where that is known
 
 
 class Packed(NamedTuple):
@@ -49,7 +51,7 @@ class Packed(NamedTuple):
     bits: bytes
     again: dict[str, dict[int, int]]
     lengths: bytes
-    latin: dict[str, set[str]]
+    latin: dict[str, list[str]]
     plain: list[str]
 
 
@@ -92,7 +94,8 @@ class Lexical:
         self._unread = Bits(given.keys, given.bits) if given.keys else None
         self._beside: dict[str, int] = {}
         self._there = (1 << len(self) - self._begin) - 1  # of the last ones, those that are not gone
-        self._latin = given.latin  # words that a slip may have been made in, by their first letter
+        # Words that a slip may have been made in, by their first letter, in order.
+        self._latin = {first: sorted(words) for first, words in given.latin.items()}
         self._plain = Texts(given.plain)
         self._said: dict[int, tuple[str, ...]] = {}
         self._total = sum(self._lengths)
@@ -115,24 +118,26 @@ class Lexical:
         number, said = len(self._lengths), text.all
         if number - self._begin >= (_most_behind(self._begin) if self._begin else _PACKED):
             self._pack()
-        bit, last = 1 << number - self._begin, self._last
+        bit, last, again = 1 << number - self._begin, self._last, self._again
         new = last if self._unread is None else self._beside
-        held = dict.fromkeys(said)
-        for term in held:
-            if (has := new.get(term)) is not None:
-                new[term] = has | bit
-            elif term in last:
-                last[term] |= bit
+        for term in said:
+            where, has = new, new.get(term)
+            if has is None:
+                if new is last or (has := last.get(term)) is None:
+                    new[intern(term)] = bit  # others have nearly all of them too
+                    continue
+                where = last
+            if has < bit:  # which is above those of all before it
+                where[term] = has | bit
             else:
-                new[intern(term)] = bit  # others have nearly all of them too
+                counts = again.setdefault(term, {})
+                counts[number] = counts.get(number, 1) + 1
         self._there |= bit
         for word in text.words:
             if not (word[0] == "#" or word.isdigit()):
-                self._latin.setdefault(word[0], set()).add(word)
-        if len(held) < len(said):
-            for term, count in Counter(said).items():
-                if count > 1:
-                    self._again.setdefault(term, {})[number] = count
+                known = self._latin.setdefault(word[0], [])
+                if (at := bisect_left(known, word)) == len(known) or known[at] != word:
+                    known.insert(at, word)
         self._lengths.append(len(said))
         self._plain.add(text.plain)
         self._total += len(said)
@@ -156,7 +161,7 @@ class Lexical:
         plain = [self._plain[number] for number in kept]
         if len(kept) == len(self):
             again = {term: dict(counts) for term, counts in self._again.items()}
-            latin = {first: set(words) for first, words in self._latin.items()}
+            latin = {first: words.copy() for first, words in self._latin.items()}
             return Packed(
                 self._packed.stored,
                 self._begin,
@@ -178,7 +183,7 @@ class Lexical:
             if still := {new[number]: count for number, count in counts.items() if number in new}:
                 again[term] = still
         latin = {
-            first: {one for one in words if key(one) in last or numbers.place(one) >= 0}
+            first: [one for one in words if key(one) in last or numbers.place(one) >= 0]
             for first, words in self._latin.items()
         }
         lengths = array("I", [self._lengths[number] for number in kept])
@@ -219,22 +224,28 @@ class Lexical:
 
     def _having(self, term: str) -> list[int]:
         """The texts that have it, and of those that are written down maybe some that are gone."""
-        found = self._packed.having(place).tolist() if (place := self._place(term)) >= 0 else []
+        found = [*self._written(term)]
         if held := self._last.get(term, 0) & self._there:
             found += [self._begin + place for place in _places(held)]
         return found
 
+    def _written(self, term: str) -> Sequence[int]:
+        """Those of what is packed."""
+        packed = self._packed
+        return packed.having(place) if packed.keys and (place := self._place(term)) >= 0 else ()
+
     def _count(self, term: str) -> int:
         """How many of the texts that are there have it."""
         last = (self._last.get(term, 0) & self._there).bit_count()
-        if (place := self._place(term)) >= 0:
+        if self._packed.keys and (place := self._place(term)) >= 0:
             last += self._packed.count(place) - self._fewer.get(term, 0)
         return last
 
     def _place(self, term: str) -> int:
+        """Of something that is packed."""
         place = self._asked.get(term)
         if place is None:
-            place = self._asked[term] = self._packed.place(term) if self._packed.keys else -1
+            place = self._asked[term] = self._packed.place(term)
         return place
 
     def scores(
@@ -256,40 +267,42 @@ class Lexical:
         else:
             fit = self._among_few(weighed, about)
         if echo and fit.scores:
-            self._echo(fit.scores, weighed.words)
+            fit = fit._replace(best=self._echo(fit.scores, weighed.words))
         self._asked = {}
         return fit
 
     def _among_few(self, weighed: _Weighed, most: float) -> Fit:
         """Each text is scored as if it had each term once, which is nearly always so; then the rest is added."""
-        told, about = [0.0] * len(self), dict[int, float]()  # by words, by topics
-        first, spoken, whole = self._begin, weighed.spoken, weighed.whole or 1.0  # nothing of a question may be a term
-        for weight, held in weighed.alike:
-            for place in _places(held):
-                told[first + place] += weight
+        told, about = [0.0] * len(self), [0.0] * len(self)  # by words, by topics
+        spoken, whole = weighed.spoken, weighed.whole or 1.0  # nothing of a question may be a term
+        places_of, size, last, there = _SET, (len(self) - self._begin + 7) // 8, self._last, self._there
+        added = [(told, weight, held) for weight, held in weighed.alike]
         for term, weight in weighed.terms.items():
-            if term[0] == "#":
-                for number in self._having(term):
-                    about[number] = about.get(number, 0.0) + weight
-            else:
-                for number in self._having(term):
-                    told[number] += weight
+            by = about if term[0] == "#" else told
+            added.append((by, weight, last.get(term, 0) & there))
+            for number in self._written(term):
+                by[number] += weight
+        for by, weight, held in added:
+            number = self._begin
+            for eight in held.to_bytes(size, "little"):
+                if eight:
+                    for place in places_of[eight]:
+                        by[number + place] += weight
+                number += 8
         for weight, listed in weighed.others:
             for number in listed:
                 told[number] += weight
         for number in self._gone:
-            told[number] = 0.0
-            about.pop(number, None)
-        found = list(compress(range(len(told)), told))
-        worded: Set[int] = frozenset()
-        if about:
-            worded = set(found)
-            found = sorted(worded | about.keys())
-            for number, weight in about.items():
-                told[number] += weight
+            told[number] = about[number] = 0.0
+        numbers, whole_of = range(len(told)), told
+        if any(about):
+            whole_of = list(map(add, told, about))
         fixed, slope = self._shape
         once, least, lengths = _K1 + 1, 1 + fixed, self._lengths
-        scores = {number: told[number] * once / (least + slope * lengths[number]) for number in found}
+        scores = {
+            number: weight * once / (least + slope * length)
+            for number, weight, length in compress(zip(numbers, whole_of, lengths, strict=True), whole_of)
+        }
         for weight, counts in weighed.again:
             for number, count in counts.items():
                 if number in scores:
@@ -297,19 +310,19 @@ class Lexical:
 
         def share(number: int) -> float:
             """Of the few that somebody asks for."""
-            part = told[number] / whole
-            if number in about:
-                part = max(part, TOPIC * about[number] / spoken)
-                if number not in worded:
+            part = whole_of[number] / whole
+            if spoke := about[number]:
+                part = max(part, TOPIC * spoke / spoken)
+                if not told[number]:
                     part = min(part, most)
             return part
 
-        return Fit(scores, share, worded if about else scores.keys())
+        return Fit(scores, share, scores.keys() if whole_of is told else set(compress(numbers, told)))
 
     def _weighed(self, question: Terms) -> _Weighed:
         """A short Thai word is looked for in the texts themselves."""
         words, runs = dict.fromkeys(question.words), dict.fromkeys(question.runs)
-        sought = words | dict.fromkeys(chain.from_iterable([groups(run) for run in runs if len(run) > SHORT]))
+        sought = dict.fromkeys(chain(words, *[groups(run) for run in runs if len(run) > SHORT]))
         count, total, whole = self._count, len(self._lengths) - len(self._gone), 0.0
         topics = [word for word in words if word[0] == "#"]
         single = {*topics}
@@ -324,7 +337,12 @@ class Lexical:
             last, there = self._last, self._there
             single.update([term for term in sought if (last.get(term, 0) & there).bit_count() >= _COMMON * total])
         held: dict[int, int] = {}
-        for those in filter(None, map(self._last.get, sought.keys() - single if single else sought)):
+        rest = sought
+        if single:
+            rest = sought.copy()  # quicker than a set without them
+            for term in single:
+                del rest[term]
+        for those in filter(None, map(self._last.get, rest)):
             held[those] = held.get(those, 0) + 1
         alike, nowhere = [], len(sought) - len(single)
         for those, times in held.items():
@@ -375,7 +393,13 @@ class Lexical:
 
     def _slips(self, word: str) -> list[int]:
         """The texts with a Latin word that begins like this one, or is it with a slip of the finger."""
-        others = slips(word, self._latin.get(word[0], ()))
+        known = self._latin.get(word[0], ())
+        if _is_code(word):
+            others = known[bisect_left(known, word) : bisect_left(known, word + _LAST_LETTER)]
+        else:
+            others = slips(word, known)
+        if not others:
+            return []
         self._read(others)
         return sorted({number for other in others for number in self._having(other)} - self._gone)
 
@@ -422,7 +446,8 @@ class Lexical:
             {number for number in best if told[number]},
         )
 
-    def _echo(self, scores: dict[int, float], asked: Collection[str]) -> None:
+    def _echo(self, scores: dict[int, float], asked: Collection[str]) -> Sequence[int]:
+        """All of them, the best first, where it lifted none."""
         best = best_of(scores, _ECHO_TO)
         told: dict[str, float] = {}
         for number in best[:_ECHO_FROM]:
@@ -433,7 +458,7 @@ class Lexical:
         total = len(self._lengths) - len(self._gone)
         weights = {word: rarity(total, count) for word in told if (count := self._count(word)) > 1}
         if not weights:
-            return
+            return best if len(best) == len(scores) else ()
         lifted = scores.keys() if len(best) == len(scores) else set(best)
         fixed, slope = self._shape
         for word in nlargest(_ECHO_TERMS, weights, key=lambda one: (told[one] * weights[one], one)):
@@ -444,12 +469,13 @@ class Lexical:
                 scores[number] += once / (1 + rest)
                 if number in counts:
                     scores[number] += weight * _more(counts[number], rest)
+        return ()
 
     def _words(self, number: int) -> Collection[str]:
         """The Latin words of a text. Held, as each turn asks for those of nearly the same texts."""
         found = self._said.get(number)
         if found is None:
-            found = self._said[number] = tuple({stem(one) for one in _LATIN.findall(self._plain[number])})
+            found = self._said[number] = tuple({intern(stem(one)) for one in _LATIN.findall(self._plain[number])})
         return found
 
 
@@ -520,7 +546,7 @@ def slips(word: str, among: Collection[str]) -> list[str]:
     another digit is another one."""
     if not among or len(word) < 4 or word.isdigit() or thai(word):
         return []
-    if not word.isalpha():  # a code
+    if _is_code(word):
         return [other for other in among if other.startswith(word)]
     mine, found = set(_pieces(word)), []
     for other in among:
@@ -532,6 +558,10 @@ def slips(word: str, among: Collection[str]) -> list[str]:
             if shared >= _LIKE * len(mine) and shared >= _LIKE * len(mine.union(_pieces(other))):
                 found.append(other)
     return found
+
+
+def _is_code(word: str) -> bool:
+    return len(word) >= 4 and not (word.isalpha() or word.isdigit() or thai(word))
 
 
 def _pieces(word: str) -> Iterable[tuple[str, str, str]]:

@@ -7,6 +7,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -283,7 +284,8 @@ class Ranking:
         if around:
             fit = self._lexical.scores(asked, echo=True, about=_ABOUT)
             speaker = self._speakers.named(asked)
-            best = best_of(fit.scores, looked_at + len(told))  # what is shown takes no place of these
+            room = looked_at + len(told)  # what is shown takes no place of these
+            best = fit.best[:room] or best_of(fit.scores, room)
             found = self._in_talks({number: fit.scores[number] for number in best}, speaker)
             meant = self._meant(closeness, floor, speaker) if closeness else {}
         else:
@@ -306,8 +308,11 @@ class Ranking:
         least, score, hits = math.inf, 1.0, list[Hit]()
         sums, times = self._sums, self._times
         same = dict.fromkeys([sums[number] for number in told], -1) if around else {}  # what was said again: its place
-        for _, _, number in sorted([(-value, ids[number], number) for number, value in fused.items()])[: max(0, limit)]:
-            if around and (place := same.get(sums[number])) is not None and self._entry(number).kind == "event":
+        again = same.get
+        # Alike ones by their ids, which nearly none are.
+        ordered = fused if len({*fused.values()}) == len(fused) else sorted(fused, key=ids.__getitem__)
+        for number in sorted(ordered, key=fused.__getitem__, reverse=True)[: max(0, limit)]:
+            if (place := again(sums[number])) is not None and self._entry(number).kind == "event":
                 if place >= 0 and times[number] > times[self._number[hits[place].id]]:
                     hits[place] = Hit(self._entry(number), hits[place].score)
                 waited_for -= number in few
@@ -350,22 +355,29 @@ class Ranking:
 
     def _meant(self, closeness: Mapping[str, float], floor: float, speaker: str) -> dict[int, float]:
         lifted = {number: value - floor for number, value in self._close(closeness).items() if value > floor}
-        told = self._in_talks(lifted, speaker, _BY_MEANING)
+        told = self._in_talks(dict(sorted(lifted.items(), key=itemgetter(1), reverse=True)), speaker, _BY_MEANING)
         return {number: value + floor for number, value in told.items()}
 
     def _in_talks(self, scores: Mapping[int, float], speaker: str, part: float = 1.0) -> dict[int, float]:
         """What each one's place among others makes of its score: what answers stands after what was asked, a talk about
-        it has more of it than a word in passing, and who is asked about tells it best."""
-        out, talk_of, asking = self._spread(scores, part), self._beside.talk, self._asking
-        talks: dict[int, list[float]] = {}
+        it has more of it than a word in passing, and who is asked about tells it best. `scores`: the best first."""
+        after, before, talk_of = self._beside.quickly(len(scores))
+        out, asking = self._spread(scores, part, after, before), self._asking
+        about: dict[int, float] = {}
+        told: dict[int, int] = {}  # how many of it
         for number, score in scores.items():
-            talk = talk_of[number]
-            talks.setdefault(talk if talk >= 0 else number, []).append(score)
-        about = {talk: sum(sorted(told, reverse=True)[:_OF_A_TALK]) for talk, told in talks.items()}
+            if (talk := talk_of[number]) < 0:
+                talk = number
+            if (so_many := told.get(talk, 0)) < _OF_A_TALK:
+                about[talk] = about.get(talk, 0.0) + score
+                told[talk] = so_many + 1
         most = max(about.values(), default=1.0) / _TALK
+        lifts = {talk: 1 + value / most for talk, value in about.items()}
         for number, score in out.items():
-            talk = talk_of[number]
-            score *= 1 + about.get(talk if talk >= 0 else number, 0.0) / most
+            if (talk := talk_of[number]) < 0:
+                talk = number
+            if talk in lifts:
+                score *= lifts[talk]
             if number in asking:
                 score *= _ASKING
             if speaker and self._entry(number).by == speaker:
@@ -373,19 +385,23 @@ class Ranking:
             out[number] = score
         return out
 
-    def _spread(self, scores: Mapping[int, float], part: float) -> dict[int, float]:
+    def _spread(
+        self, scores: Mapping[int, float], part: float, after: Sequence[int], before: Sequence[int]
+    ) -> dict[int, float]:
         """Each one's score and a part of its neighbours'."""
-        out, after, before, asking = dict(scores), self._beside.after, self._beside.before, self._asking
+        out, asking = dict(scores), self._asking
+        get = out.get
         for number, score in scores.items():
             score *= part
+            further = _AFTER * score
             if (one := after[number]) >= 0:
-                out[one] = out.get(one, 0.0) + (_ANSWER if number in asking else _NEXT) * score
+                out[one] = get(one, 0.0) + (_ANSWER if number in asking else _NEXT) * score
                 if (other := after[one]) >= 0:
-                    out[other] = out.get(other, 0.0) + _AFTER * score
+                    out[other] = get(other, 0.0) + further
             if (one := before[number]) >= 0:
-                out[one] = out.get(one, 0.0) + _NEXT * score
+                out[one] = get(one, 0.0) + _NEXT * score
                 if (other := before[one]) >= 0:
-                    out[other] = out.get(other, 0.0) + _AFTER * score
+                    out[other] = get(other, 0.0) + further
         return out
 
     def _told(self, fit: Fit, number: int) -> float:
@@ -405,30 +421,37 @@ class Ranking:
         now: datetime | None,
         most: int,
     ) -> dict[int, float]:
-        fused: dict[int, float] = {}
-        _rank(words, 1.0, fused, most)
+        fused = _ranked(words, 1.0, most)
         best: Iterable[int] = fused  # in order, as they got there
         if meant:
-            _rank(meant, trust, fused, most)
+            for number, given in _ranked(meant, trust, most).items():
+                fused[number] = fused.get(number, 0.0) + given
             best = best_of(fused, most)
-        _rank(self._strength(best, now.timestamp() if now else -math.inf), STRENGTH, fused, most)
+        strong = self._strength(best, now.timestamp() if now else -math.inf)
+        for number, given in _ranked(strong, STRENGTH, most).items():
+            fused[number] += given
         return fused
 
     def _strength(self, numbers: Iterable[int], now: float) -> dict[int, float]:
         """Weight, and how new it is: half of it is left of what is old."""
         weights, times = self._weights, self._times
-        return {n: weights[n] * (0.5 + 0.5 * 0.5 ** (max(0.0, now - times[n]) / _HALVED)) for n in numbers}
+        return {
+            n: weights[n] * (0.5 + 0.5 * 0.5 ** ((now - at) / _HALVED if (at := times[n]) < now else 0.0))
+            for n in numbers
+        }
 
 
-def _rank(scores: Mapping[int, float], weight: float, fused: dict[int, float], most: int) -> None:
-    """Adds what the best get for their ranks; those that are alike share one."""
-    last, given = math.inf, 0.0
-    for place, number in enumerate(best_of(scores, most)):
+def _ranked(scores: Mapping[int, float], weight: float, most: int) -> dict[int, float]:
+    """What the best get for their ranks, in their order; those that are alike share one."""
+    out: dict[int, float] = {}
+    alike, given = math.inf, 0.0
+    for place, number in enumerate(best_of(scores, most), _K):
         score = scores[number]
-        if score < last - _ALIKE:
-            given = weight / (_K + place)
-        last = score
-        fused[number] = fused.get(number, 0.0) + given
+        if score < alike:
+            given = weight / place
+        alike = score - _ALIKE
+        out[number] = given
+    return out
 
 
 def _went(before: Sequence[Findable], now: Sequence[Findable]) -> int | None:

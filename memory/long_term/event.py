@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from datetime import MAXYEAR, UTC, datetime
 from typing import Annotated, Any
 from zlib import crc32
@@ -12,6 +13,7 @@ import msgspec
 import orjson
 
 from memory.long_term.frozen import frozen
+from memory.recall.entry import Frames
 from processors.models import EventType, MemoryEvent, iso
 
 STRICT = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -61,6 +63,16 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     @property
     def mark(self) -> int:
         return crc32(self.payload)
+
+    @staticmethod
+    def frames(some: Sequence[Event]) -> Frames:
+        """See `memory.recall.entry.frames`."""
+        return Frames(
+            [one.event_id or "" for one in some],
+            [crc32(one.payload) for one in some],
+            [one.importance_score for one in some],
+            [one.timestamp.timestamp() for one in some],
+        )
 
     def plain(self) -> dict[str, Any]:
         """The fields of the long-term file."""

@@ -39,9 +39,10 @@ def apart(raw: bytes, *, spelled: bool = False) -> tuple[dict[str, Any], list[Ev
     what msgspec sets aside beyond its end. A payload is then byte by byte what it was before it was written, and so
     its `mark` is the same."""
     try:
+        raw = bytes(memoryview(msgspec.json.format(raw, indent=-1)))
         if not spelled:
             raw.decode("utf-8")  # what is passed over is not looked at that closely
-        parts = _document.decode(bytes(memoryview(msgspec.json.format(raw, indent=-1))))
+        parts = _document.decode(raw)
         found = read(parts.pop("events"))
         return (
             None if found is None else ({name: orjson.loads(memoryview(value)) for name, value in parts.items()}, found)
@@ -74,9 +75,9 @@ def read(raw: bytes | msgspec.Raw) -> list[Event] | None:
         one = found[0]
         return found if memoryview(one.payload)[0] == _OBJECT and 1 < one.timestamp.year < MAXYEAR else None
     begin = {memoryview(one.payload)[0] for one in found}
-    years = {one.timestamp.year for one in found}
-    named = [one.event_id for one in found if one.event_id]
-    plainly = begin == {_OBJECT} and min(years) > 1 and max(years) < MAXYEAR
+    times = list(map(_when, found))
+    named = [name for one in found if (name := one.event_id)]
+    plainly = begin == {_OBJECT} and min(times).year > 1 and max(times).year < MAXYEAR
     return found if plainly and len(set(named)) == len(named) else None
 
 
@@ -159,11 +160,13 @@ def with_events(
         out = copied(memory, update or {})
         out.__pydantic_private__["_told"] = told  # type: ignore[index]
         return out
-    fields = {**memory.__dict__, **(update or {}), "events": []}
-    out = Unread.model_construct(_fields_set=set(memory.model_fields_set), **fields)
-    object.__setattr__(out, "__pydantic_extra__", memory.__pydantic_extra__)
-    del out.__dict__["events"]
-    out._told = told
+    fields = {**memory.__dict__, **(update or {})}
+    fields.pop("events", None)
+    out = Unread.__new__(Unread)  # `model_construct` asks for defaults, of which it needs none
+    _set(out, "__dict__", fields)
+    _set(out, "__pydantic_fields_set__", set(memory.__pydantic_fields_set__))
+    _set(out, "__pydantic_extra__", memory.__pydantic_extra__)
+    _set(out, "__pydantic_private__", {"_told": told, "_beside": {}})
     return out
 
 
@@ -261,7 +264,8 @@ def longer(known: Sequence[Event], new: Sequence[Event], now: datetime, rules: R
     kept = keep(out_of_order, _when, now, rules)
     if len(kept) < MANY:
         return InOrder(kept) if in_order(kept) else kept
-    return Many(kept) if newer_behind([one.timestamp.timestamp() for one in kept], _FIRST) else kept
+    times = [one.timestamp.timestamp() for one in kept]
+    return Many(kept, times) if newer_behind(times, _FIRST) else kept
 
 
 def _plain(memory: LongTermMemory) -> LongTermMemory:

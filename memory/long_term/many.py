@@ -4,6 +4,7 @@ turn asks of all of them (whether one is known, how many, the newest, the import
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from array import array
 from bisect import bisect_left
@@ -40,12 +41,13 @@ class Many(Line[Event]):
 
     __slots__ = ("_blocks", "_ids", "_line", "_newest", "_packed_from", "_scores", "_times", "first", "ordered")
 
-    def __init__(self, known: Sequence[Event]) -> None:
+    def __init__(self, known: Sequence[Event], times: Sequence[float] | None = None) -> None:
+        """`times`: theirs, where somebody asked for them already."""
         self.first = self._packed_from = 0
         self._line = _Growth(len(known))
         self._blocks: list[bytes] = []
         self._newest: list[Event] = list(known)
-        self._times = array("d", [one.timestamp.timestamp() for one in known])
+        self._times = array("d", times or [one.timestamp.timestamp() for one in known])
         self._scores = array("d", [one.importance_score for one in known])
         self._ids = digests(known)
         self.ordered = all(map(le, self._times, self._times[1:]))
@@ -237,7 +239,7 @@ def _unpacked(block: bytes) -> list[Event]:
 
 def digests(some: Sequence[Event]) -> bytes:
     """What their ids are known by."""
-    return b"".join([_digest(one.event_id) for one in some])
+    return array("q", [-1 if (name := one.event_id) is None else hash(name) for one in some]).tobytes()
 
 
 def among(ids: bytes, event_id: str | None) -> bool:
@@ -254,4 +256,4 @@ def among(ids: bytes, event_id: str | None) -> bool:
 def _digest(event_id: str | None) -> bytes:
     """Python's own, which each process keys anew: nobody can choose ids that are taken for one another. No text has
     that of -1: nobody asks for what has no id."""
-    return (-1 if event_id is None else hash(event_id)).to_bytes(_DIGEST, "little", signed=True)
+    return (-1 if event_id is None else hash(event_id)).to_bytes(_DIGEST, sys.byteorder, signed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -63,6 +64,29 @@ class Line(Sequence[F]):
 def in_line(some: Sequence[Findable]) -> TypeGuard[Line[Findable]]:
     """Whether it is a Line: to ask an abstract class for that takes ten times as long."""
     return hasattr(some, "follows")
+
+
+class Frames(NamedTuple):
+    """Of several, what of each is needed where nothing is new: in one pass, as asking each takes ten times as long.
+    `times` are seconds."""
+
+    ids: Sequence[str]
+    marks: Sequence[int]
+    weights: Sequence[float]
+    times: Sequence[float]
+
+
+def frames(some: Sequence[Findable]) -> Frames:
+    """A class may have a `frames` of its own, of those that are all of it."""
+    kinds = {*map(type, some)}
+    if len(kinds) == 1 and (theirs := getattr(kinds.pop(), "frames", None)) is not None:
+        return theirs(some)  # type: ignore[no-any-return]
+    return Frames(
+        [one.id for one in some],
+        [one.mark for one in some],
+        [one.weight for one in some],
+        [at.timestamp() if (at := one.at) is not None else math.inf for one in some],
+    )
 
 
 Keep = Callable[[Findable], bool]

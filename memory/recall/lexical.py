@@ -124,7 +124,7 @@ class Lexical:
             where, has = new, new.get(term)
             if has is None:
                 if new is last or (has := last.get(term)) is None:
-                    new[intern(term)] = bit  # others have nearly all of them too
+                    new[intern(term) if new is last else term] = bit  # others have nearly all of them too
                     continue
                 where = last
             if has < bit:  # which is above those of all before it

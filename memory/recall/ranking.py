@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from memory.recall.beside import Beside
-from memory.recall.entry import Entry, Findable, Hit, Keep, anything, in_line
+from memory.recall.entry import Entry, Findable, Hit, Keep, anything, frames, in_line
 from memory.recall.lexical import Fit, Lexical, Packed, best_of, no_texts
 from memory.recall.speakers import Speakers
 from memory.recall.terms import asked as asked_terms
@@ -153,7 +153,7 @@ class Ranking:
         self._speakers = Speakers({one.by for one in few if one.by})
         self._few = few
 
-    def _take_many(self, many: Sequence[Findable], new: Iterable[Findable], first: int) -> None:
+    def _take_many(self, many: Sequence[Findable], new: Sequence[Findable], first: int) -> None:
         """`new` are at the end of them; `first`: the place in the line of the first of them."""
         begin = len(self._line)
         self._line += self._all_taken(new, first + begin)
@@ -178,25 +178,22 @@ class Ranking:
     def _in_line(self, numbers: Iterable[int]) -> list[tuple[float, str, int]]:
         """Those with a time, by their times."""
         ids, times = self._ids, self._times
-        found = [(at, ids[number], number) for number in numbers if number >= 0 and (at := times[number]) < math.inf]
-        return sorted(set(found))
+        some = dict.fromkeys(numbers)
+        return sorted([(at, ids[one], one) for one in some if one >= 0 and (at := times[one]) < math.inf])
 
-    def _all_taken(self, some: Iterable[Findable], place: int) -> array[int]:
+    def _all_taken(self, some: Sequence[Findable], place: int) -> array[int]:
         """Their numbers; nearly always they are known, and there may be a thousand. They stand at this place in the
         line and the following."""
         of, marks, weights, times, places = self._number, self._marks, self._weights, self._times, self._places
         out = array("i")
-        for at_place, one in enumerate(some, place):
-            number: int | None = of.get(one.id)
-            if number is None or marks[number] != one.mark:
+        for at_place, (one, name, mark, weight, at) in enumerate(zip(some, *frames(some), strict=True), place):
+            number: int | None = of.get(name)
+            if number is None or marks[number] != mark:
                 number = self._taken(one)
                 if number is None:
                     out.append(-1)
                     continue
-            at = one.at
-            weights[number] = one.weight
-            times[number] = at.timestamp() if at is not None else math.inf
-            places[number] = at_place
+            weights[number], times[number], places[number] = weight, at, at_place
             out.append(number)
         return out
 

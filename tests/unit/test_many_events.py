@@ -383,18 +383,18 @@ class TestWords:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(finder, "_HELD", 1)
-        known, held = unread([event(number) for number in range(52)]), Finder(tmp_path / "index")
-        for some in (known[:40], known):
+        known, held = unread([event(number) for number in range(62)]), Finder(tmp_path / "index")
+        for some in (known[:50], known):
             await held.find(TENANT, USER, [], "latte", 10, many=some, now=NOW)
             await asyncio.to_thread(held._keeping.finish)
         kept = WordFiles(tmp_path / "index").load(TENANT, USER)
         assert kept is not None
-        assert len(kept.ids) == 40
+        assert len(kept.ids) == 50
         await held.find(TENANT, "line:U2", [], "latte", 10, many=known[:3], now=NOW)
         await asyncio.to_thread(held._keeping.finish)
         kept = WordFiles(tmp_path / "index").load(TENANT, USER)
         assert kept is not None
-        assert len(kept.ids) == 52
+        assert len(kept.ids) == 62
         await held.close()
 
     @pytest.mark.parametrize("broken", ["empty", "strange", "cut off", "with other topics"])

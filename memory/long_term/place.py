@@ -51,7 +51,10 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 class Place:
     """The files of one person, or with the user id "" the tenant's own. `name` is their common stem and names the
     person within the tenant's folder; what is written goes through `safe`. Made for each look: paths are plain text
-    here, as those of pathlib cost more than the look itself."""
+    here, as those of pathlib cost more than the look itself.
+
+    A look takes no lock. So it begins with the journal: who folds it in writes the file first, and a look that met the
+    file as it was and then no journal any more would know of neither."""
 
     def __init__(self, base: Path | str, tenant: str, user: str, safe: Safe | None = None) -> None:
         self.safe = safe or PLAIN.of(tenant)
@@ -81,7 +84,7 @@ class Place:
         see `write`."""
         if mark.file is None:
             return self.mark() == mark
-        stat, journal = _stat(mark.file), _stat(self.journal)
+        journal, stat = _stat(self.journal), _stat(mark.file)
         return (
             stat is not None
             and (stat.st_ino, stat.st_mtime_ns, stat.st_size) == mark.of_file
@@ -91,13 +94,16 @@ class Place:
     def empty(self) -> bool:
         """`mark().nothing`, for less where that is so; a disk that can't tell counts as one that has nothing."""
         access, there, file = os.access, os.F_OK, self._file
-        for ending in _ENDINGS:  # the plain one first
+        if access(self.journal, there):
+            return False
+        for ending in _ENDINGS:  # noqa: SIM110 - a generator costs as much as a look
             if access(file + ending, there):
                 return False
-        return not access(self.journal, there)
+        return True
 
     def mark(self) -> Mark:
         newest: tuple[int, str, FileMark] | None = None
+        journal = _stat(self.journal)
         for ending in _ENDINGS:
             path = self._file + ending
             if ending and not os.access(path, os.F_OK):  # nearly never there: half of what an error costs
@@ -108,7 +114,6 @@ class Place:
                 continue
             found = stat.st_mtime_ns, path, (stat.st_ino, stat.st_mtime_ns, stat.st_size)
             newest = max(newest, found) if newest is not None else found
-        journal = _stat(self.journal)
         return Mark(
             newest[1] if newest else None,
             newest[2] if newest else None,

@@ -274,6 +274,38 @@ class TestFiles:
         held = [place.read(str(one))[0] for one in place.all_files() if one.suffix != ".tmp"]
         assert held == [b"old"] if step == 1 else set(held) == {b"new"}
 
+    @pytest.mark.parametrize("name", ["empty", "mark", "still"])
+    async def test_a_look_in_which_a_journal_is_folded_in_sees_what_was_in_it(
+        self, base: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        """Whoever looks takes no lock: another process writes the file and drops the journal between two steps."""
+        store, place = store_on(base), Place(base, TENANT, "")
+        place.folder.mkdir(parents=True)
+        if name == "still":
+            place.write(b'{"history_summary": "before"}', "none", first=True)
+        before = place.mark()
+        Path(place.journal).write_bytes(b'{"at": "2026-11-29T10:00:00Z", "user_id": "", "history_summary": "after"}\n')
+        folded = []
+
+        def behind_which_it_is_folded_in(look: Callable[..., Any]) -> Callable[..., Any]:
+            def looked(path: Any, *rest: Any, **more: Any) -> Any:
+                try:
+                    return look(path, *rest, **more)
+                finally:
+                    if not folded and str(path).startswith(place.named):
+                        folded.append(path)
+                        store._files.compact(TENANT, "", NOW)
+
+            return looked
+
+        with monkeypatch.context() as patched:
+            for each in ("stat", "access"):
+                patched.setattr(os, each, behind_which_it_is_folded_in(getattr(os, each)))
+            nothing = {"empty": place.empty, "mark": lambda: place.mark().nothing, "still": lambda: place.still(before)}
+            assert nothing[name]() is False
+        assert folded
+        assert not os.path.exists(place.journal)
+
 
 class TestBroken:
     async def test_a_broken_file_is_set_aside_and_its_readable_part_kept(self, store: JsonFiles, base: Path) -> None:

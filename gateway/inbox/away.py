@@ -187,11 +187,13 @@ class SafeInbox:
         try:
             return await self._inbox.put(messages)
         except asyncio.CancelledError:
-            if self._late and task.uncancel() <= before:
+            if self._late and task.cancelling() <= before + 1:  # nobody but the timer wants it to end
                 raise TimeoutError from None
             raise
         finally:
             timer.cancel()
+            if self._late:  # whatever came of it: the task goes on to others' puts
+                task.uncancel()
 
     def _give_up(self, put: asyncio.Task[Any]) -> None:
         self._late = True

@@ -24,40 +24,57 @@ class Together(Generic[T, R]):
         self._call = call
         self._waiting: _Batch[T, R] = []
         self._untold: list[tuple[_Batch[T, R], Sequence[R] | BaseException]] = []  # what callers are to hear, in order
-        self._busy = False
-        self._going: asyncio.Task[None] | None = None  # for a caller who waits
+        self._at_work: asyncio.Task[None] | None = None  # one of a caller who waits, or the resident
         # One for all whom nobody waits for, which rests in between: a task of its own for each call of a quiet server
         # costs a tenth of what a webhook does.
         self._resident: asyncio.Task[None] | None = None
         self._rest: asyncio.Future[None] | None = None
-        self._closing: asyncio.Future[None] | None = None
+        self._closing: list[asyncio.Future[None]] = []
 
     async def __call__(self, items: Sequence[T]) -> Sequence[R]:
         """The results for `items`, or what `call` raised. A caller who is cancelled leaves the others alone; the call
         for its items may be made all the same."""
         result: asyncio.Future[Sequence[R]] = asyncio.get_running_loop().create_future()
         self._waiting.append((items, partial(_into, result)))
-        if not self._busy:
-            self._busy = True
-            self._going = asyncio.create_task(self._go_on())  # in the caller's context: the call is part of its trace
+        if self._at_work is None:
+            self._at_work = self._begun(self._go_on(), None)  # in the caller's context: the call is part of its trace
         return await result
 
     def soon(self, items: Sequence[T], told: Callable[[Sequence[R] | BaseException], object]) -> None:
         """For a caller who does not wait: `told` gets the results, or what `call` raised."""
         self._waiting.append((items, told))
-        if self._busy:
+        if self._at_work is not None:
             return
-        self._busy = True
         rest = self._rest  # what is made begins later: what comes in this turn of the loop joins
         if rest is not None and not rest.done() and rest.get_loop() is asyncio.get_running_loop():
             rest.set_result(None)
         else:
-            self._resident = asyncio.create_task(self._stay(), context=Context())
+            self._resident = self._begun(self._stay(), Context())
+        self._at_work = self._resident
 
     @property
     def busy(self) -> bool:
         """Whether somebody is still to be told."""
-        return self._busy
+        return self._at_work is not None
+
+    def _begun(self, work: Coroutine[Any, Any, None], context: Context | None) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, context=context)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """One that was cancelled before it came to its work: who waits for it is told that, and the next one begins."""
+        if task is self._at_work:
+            batch, self._waiting = self._waiting, []
+            self._untold.append((batch, asyncio.CancelledError()))
+            self._done()
+            self._tell()
+
+    def _done(self) -> None:
+        self._at_work = None
+        while self._closing:
+            if not (one := self._closing.pop()).done():  # who closes may be cancelled
+                one.set_result(None)
 
     async def _stay(self) -> None:
         loop = asyncio.get_running_loop()
@@ -86,17 +103,16 @@ class Together(Generic[T, R]):
                 else:
                     self._tell()
         finally:
-            self._busy = False
-            if self._closing is not None and not self._closing.done():
-                self._closing.set_result(None)
+            self._done()
         if ended is not None:  # the process ends: everybody has been told
             raise ended
 
     async def close(self) -> None:
         """Waits for the calls that were asked for."""
-        if self._busy:
-            self._closing = asyncio.get_running_loop().create_future()
-            await self._closing
+        if self._at_work is not None:
+            closing = asyncio.get_running_loop().create_future()
+            self._closing.append(closing)
+            await closing
         if self._rest is not None:
             self._rest.cancel()
 

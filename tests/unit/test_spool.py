@@ -344,6 +344,42 @@ async def test_who_does_not_wait_for_a_put_is_told_the_same(tmp_path: Path) -> N
     assert told == []
 
 
+@pytest.mark.parametrize("says", [None, InboxUnavailable("cut off", ambiguous=True)], ids=["ended", "failed"])
+async def test_a_put_that_took_too_long_leaves_nothing_behind_for_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Exception | None
+) -> None:
+    """All puts for which nobody waits are made by one task; what a connection makes of being ended is its own."""
+    monkeypatch.setattr(away, "PATIENCE", 0.05)
+
+    class Hanging(Remote):
+        def __init__(self) -> None:
+            super().__init__()
+            self.wanted_to_end: list[int] = []
+
+        async def put(self, messages: object) -> list[bool]:
+            task = asyncio.current_task()
+            assert task is not None
+            self.wanted_to_end.append(task.cancelling())
+            if len(self.wanted_to_end) == 2:
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    if says is not None:
+                        raise says from None
+                    raise
+            return await super().put(messages)
+
+    remote, spool = Hanging(), Spool(tmp_path)
+    safe = SafeInbox(remote, spool, nothing, nothing)
+    assert [await soon(safe, "1"), await soon(safe, "2")] == [[True], [True]]
+    [held] = spool.free()
+    assert (held.spooled.message.event_id, held.spooled.doubtful) == ("2", True)
+    held.remove()
+    safe.away = False
+    assert await soon(safe, "3") == [True]
+    assert (remote.events, remote.wanted_to_end) == (["1", "3"], [0, 0, 0])
+
+
 class Slow(Spool):
     """A disk that takes its time for the first message."""
 

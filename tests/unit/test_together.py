@@ -102,3 +102,43 @@ async def test_who_does_not_wait_is_told_and_what_comes_in_one_turn_of_the_loop_
     assert [type(one) for one in told[2:]] == [ConnectionError] * 2
     calls.fails = False
     assert await together([7]) == [70]
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["as it begins", "as it is woken"])
+@pytest.mark.parametrize("waits", [False, True], ids=["nobody waits", "somebody waits"])
+async def test_one_that_is_cancelled_before_its_work_leaves_nobody_waiting(before: int, waits: bool) -> None:
+    calls = Calls()
+    calls.may.set()
+    together = Together(calls)
+    told: list[object] = []
+    for number in range(before):
+        together.soon([number], told.append)
+        while together.busy:
+            await asyncio.sleep(0)
+    asked = asyncio.create_task(together([5])) if waits else None
+    await asyncio.sleep(0)
+    if asked is None:
+        together.soon([5], told.append)
+    for task in asyncio.all_tasks() - {asyncio.current_task(), asked}:
+        task.cancel()
+    async with asyncio.timeout(5):
+        await together.close()
+        if asked is not None:
+            await asyncio.wait({asked})
+    assert asked.cancelled() if asked is not None else [type(one) for one in told[before:]] == [asyncio.CancelledError]
+    assert together.busy is False
+    assert await together([6]) == [60]
+
+
+async def test_all_who_close_it_hear_of_its_end() -> None:
+    calls = Calls()
+    together = Together(calls)
+    told: list[object] = []
+    together.soon([1], told.append)
+    closing = [asyncio.create_task(together.close()) for _ in range(3)]
+    await under_way(calls)
+    closing[0].cancel()
+    calls.may.set()
+    async with asyncio.timeout(5):
+        await asyncio.wait(closing)
+    assert told == [[10]]

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 
 LOADED_AFTER = 10.0  # seconds
 JOINED_EVERY = 60.0  # seconds: what has come since is joined
+SETTING = "/sys/kernel/mm/transparent_hugepage/enabled"
 LARGE = 2 << 20  # bytes of a large page, on x86-64 and on ARM with pages of 4 kB
 _MADV_HUGEPAGE, _MADV_COLLAPSE = (
     14,
@@ -65,9 +66,12 @@ def join_pages() -> None:
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     try:
+        with open(SETTING, encoding="ascii") as setting:
+            if "[never]" in setting.read():  # many kernels join what they are told to all the same
+                return
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
             places = list(_heaps(maps))
-    except OSError:  # no /proc here
+    except OSError:  # no /proc or /sys here
         return
     for begin, end in places:
         if madvise(begin, end - begin, _MADV_HUGEPAGE) == 0:

@@ -51,7 +51,7 @@ def _large_kb() -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone is asked")
 def test_what_is_held_gets_large_pages_where_the_kernel_gives_them() -> None:
-    setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    setting = Path(heap.SETTING)
     if not setting.exists() or "[madvise]" not in setting.read_text():
         pytest.skip("this kernel's setting is another")
     held = bytearray(b"x") * (8 * heap.LARGE)
@@ -59,6 +59,21 @@ def test_what_is_held_gets_large_pages_where_the_kernel_gives_them() -> None:
     heap.join_pages()
     assert _large_kb() - before >= 6 * heap.LARGE // 1024
     assert held == b"x" * len(held)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone is asked")
+@pytest.mark.parametrize("setting", ["always madvise [never]\n", None], ids=["never", "no such kernel"])
+def test_where_the_system_wants_no_large_pages_none_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: str | None
+) -> None:
+    if setting is not None:
+        (tmp_path / "enabled").write_text(setting)
+    monkeypatch.setattr(heap, "SETTING", str(tmp_path / "enabled"))
+    held = bytearray(b"x") * (8 * heap.LARGE)
+    before = _large_kb()
+    heap.join_pages()
+    assert _large_kb() - before < 2 * heap.LARGE // 1024
+    del held
 
 
 def test_stacks_files_and_code_are_left_as_they_are() -> None:

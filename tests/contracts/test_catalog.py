@@ -6,6 +6,7 @@ import asyncio
 import json
 import multiprocessing
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
@@ -22,6 +23,7 @@ from memory.copying import Whole
 from memory.errors import CatalogUnavailable
 from memory.index import finding, notes, schema
 from memory.index.catalog import SqliteCatalog
+from memory.index.file import IndexFile
 from memory.index.notes import Notes
 from memory.listing import SORTS, Kind, Wanted
 from memory.long_term.json_files import JsonFiles
@@ -411,8 +413,16 @@ class TestSqlite(Contract):
         await manager.remember(TENANT, ANN, key="a", value=1)
         source = manager.longterm
         catalog = SqliteCatalog(tmp_path / "index", source, patience=0.0)  # type: ignore[arg-type]
+        goes_on, caught_up = threading.Event(), IndexFile.catch_up
+
+        def catch_up(file: IndexFile) -> int:
+            goes_on.wait(60)
+            return caught_up(file)
+
+        monkeypatch.setattr(IndexFile, "catch_up", catch_up)
         with pytest.raises(CatalogUnavailable, match="ask again"):
             await catalog.page(TENANT, "facts", Wanted())
+        goes_on.set()
         async with asyncio.timeout(60):
             while True:  # it went on being made meanwhile
                 try:

@@ -18,7 +18,7 @@ from processors.needles import DIGIT, Needles, alternatives, begins, digits_of, 
 T = TypeVar("T")
 
 _DIGIT = re.compile(r"\d")
-_LONG = 200  # characters of a pattern from which leaving out alternatives is worth compiling what is left
+_LONG = 120  # characters of a pattern from which leaving out alternatives is worth compiling what is left
 _KEPT = 50  # of one pattern, ways of leaving out alternatives that are kept compiled
 _NEVER = "(?!)"
 # Messages: what one means is asked before the answer and behind it, and hundreds may wait for a slow model in between.
@@ -180,8 +180,16 @@ class Patterns(Generic[T]):
             if live & surely or (sought and sought.of(live).search(text)):
                 found.append(lead)
             if sought and bits == bit:  # as nearly all are
-                self._alone[bit] = sought.of(bit).search, lead
+                self._alone[bit] = _quickest(sought.of(bit)), lead
         return found
+
+
+def _quickest(pattern: re.Pattern[str] | _OneByOne) -> Callable[[str], object]:
+    """What tells whether it is in a text: where a match can only begin with the text, the engine tries it at each of
+    its letters nevertheless."""
+    if isinstance(pattern, re.Pattern) and all(one.startswith("^") for one in alternatives(pattern.pattern)):
+        return pattern.match
+    return pattern.search
 
 
 def _spaceless(pattern: str) -> str:

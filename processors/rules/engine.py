@@ -193,8 +193,12 @@ def scores_of(hits: Mapping[EventType, Mapping[str, float]], plain: str) -> dict
     scores: dict[EventType, float] = {}
     most = 0.0  # of what is no small talk
     for event_type, found in hits.items():
-        first, *rest = sorted(found.values(), reverse=True)
-        scores[event_type] = score = first + _REPEATED * sum(rest) if rest else float(first)
+        if len(found) == 1:
+            [score] = found.values()
+        else:
+            first, *rest = sorted(found.values(), reverse=True)
+            score = first + _REPEATED * sum(rest)
+        scores[event_type] = score
         if score > most and event_type is not EventType.GENERIC_EVENT:
             most = score
     # What the words alone can't tell: the shape of the message.

@@ -15,7 +15,7 @@ _MARKS = ("critical", "named", "keep", "blocked", "casual", "vague")
 # Over the normalised text.
 _SEEN = {
     "money": r"\d\s*(?:บาท|บ\.|฿|baht|thb|dollars)|[$฿€£]\s?\d",
-    "phone": r"(?<!\d)0\d{8,9}(?!\d)|(?<!\d)0\d\d?[- ]\d{3}",
+    "phone": r"0(?<!\d0)(?:\d{8,9}(?!\d)|\d\d?[- ]\d{3})",
     "time": r"\d\s*(?:โมง|ทุ่ม|น\.|am\b|pm\b)|\d[:.]\d\d|พรุ่งนี้|วันนี้|บ่าย|tomorrow|today|tonight"
     r"|วัน(?:จันทร์|อังคาร|พุธ|พฤหัส|ศุกร์|เสาร์|อาทิตย์)|(?:mon|tues|wednes|thurs|fri|satur|sun)day",
     "number of an order": r"[a-z\d#](?:(?<=[a-z])\d{2}|(?<=\d)\d[a-z]|(?<=#)\d)",

@@ -42,6 +42,16 @@ _when = attrgetter("timestamp")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
+class Understood(list[Any]):
+    """Records as they stand in a file, and `models`, what all of them are: asked once."""
+
+    __slots__ = ("models",)
+
+    def __init__(self, records: Iterable[Any], models: Sequence[BaseModel]) -> None:
+        super().__init__(records)
+        self.models = models
+
+
 def empty(tenant: str, user: str) -> Document:
     return {"tenant_id": tenant, "user_id": user, "events": [], "attributes": {}, "history_summary": ""}
 
@@ -145,6 +155,8 @@ def _settle(document: Document, view: dict[str, Any], now: datetime) -> None:
     after = settled(facts, view, now, str(document.get("user_id", "")))
     if after != facts:
         document["facts"] = _upserted(raw, [plain(fact) for fact in after])
+    elif len(facts) == len(raw):
+        document["facts"] = Understood(raw, facts)
     document["attributes"] = attributes(after)
 
 
@@ -191,6 +203,8 @@ def oldest(document: Document) -> datetime | None:
 def view(document: Document, tenant: str, user: str) -> LongTermMemory:
     """The document as a value. An event that this version can't understand stays in the file and is left out here."""
     whole = {**document, "tenant_id": tenant, "user_id": user}
+    if type(known := whole.get("facts")) is Understood:
+        whole["facts"] = known.models
     try:
         memory = LongTermMemory.model_validate(whole)
     except ValidationError:

@@ -97,11 +97,10 @@ class Files:
     def load(self, tenant: str, user: str) -> LongTermMemory | None:
         place = self._place(tenant, user)
         with _faults("read", place):
-            mark = place.mark()
-            if mark.nothing:
-                return None
             entry = self._cache.get((tenant, user))
-            if entry is None or entry.mark != mark:
+            if entry is None or not place.still(entry.mark):
+                if place.empty() and place.mark().nothing:
+                    return None
                 with place.shared():
                     entry = self._read(place, tenant, user)
                 if entry is None:

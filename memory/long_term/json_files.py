@@ -238,7 +238,7 @@ class JsonFiles:
             if path.suffix == ".journal":
                 raw = safe.open_line(path.read_bytes().splitlines()[0])
             else:
-                raw, _ = unpacked(path, safe)
+                raw, _ = unpacked(str(path), safe)
             user = orjson.loads(raw).get("user_id")
         except (OSError, ValueError, IndexError, KeyError, AttributeError):
             return None

@@ -125,7 +125,7 @@ class Place:
 
     def read(self, path: str) -> tuple[bytes, bool]:
         """The contents unpacked, and whether they were whole: of a damaged archive what could be unpacked."""
-        return unpacked(Path(path), self.safe)
+        return unpacked(path, self.safe)
 
     def write(self, contents: bytes, kind: Compression, *, first: bool = False) -> None:
         """Replaces the file in one step, on disk when it returns. A file of another kind says the same before it goes,
@@ -191,15 +191,17 @@ class Place:
             return []
 
 
-def unpacked(path: Path, safe: Safe) -> tuple[bytes, bool]:
+def unpacked(path: str, safe: Safe) -> tuple[bytes, bool]:
     """See Place.read. Raises OSError, also for a file that is sealed with a key that is not at hand."""
+    with open(path, "rb", buffering=0) as file:
+        raw = file.readall()
     try:
-        raw = safe.open(path.read_bytes())
+        raw = safe.open(raw)
     except Damaged:
         return b"", False
-    if path.suffix == ENDINGS["gzip"]:
+    if path.endswith(ENDINGS["gzip"]):
         return _gunzip(raw)
-    return _unzstd(raw) if path.suffix == ENDINGS["zstd"] else (raw, True)
+    return _unzstd(raw) if path.endswith(ENDINGS["zstd"]) else (raw, True)
 
 
 class Seen(NamedTuple):

@@ -149,14 +149,21 @@ class Live:
             listening = {_text(channel) for channel, listeners in heard if listeners}
             for tenant, what in some if listening else ():
                 if (channel := channel_key(tenant)) in listening:
-                    told = [orjson.dumps({"kind": kind, "data": data}) for kind, data in what()]
-                    together.setdefault(channel, []).extend(told)
+                    together.setdefault(channel, []).extend(_written(what))
             for channel, events in together.items():
                 if not events:
                     continue
                 await self._redis.publish(channel, b"[" + b",".join(events) + b"]")
         except (RedisError, OSError) as error:
             log.debug("nobody is told what happens now: %s", type(error).__name__)
+
+
+def _written(what: Callable[[], Iterable[_Event]]) -> list[bytes]:
+    try:
+        return [orjson.dumps({"kind": kind, "data": data}) for kind, data in what()]
+    except Exception as error:  # noqa: BLE001 - one that can't be told (a lone surrogate) takes along nobody else's
+        log.warning("something that happened can't be told: %s", type(error).__name__)
+        return []
 
 
 class _Turn(msgspec.Struct):

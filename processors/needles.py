@@ -14,6 +14,7 @@ from typing import Any
 Needles = frozenset[str]  # one of them is in the text
 
 DIGIT = "\0"  # stands for any digit: a text may have dozens, and is looked through once for one. No word is part of it
+_BEGINNING = "\1"  # stands for where a text begins, until it is known what a needle has before that: nothing
 _DIGIT = re.compile(r"\d")
 _MANY = 250  # needles of one kind; what has more is not looked for
 _RANGE = 12  # letters of a set that are taken one by one
@@ -154,7 +155,7 @@ def _spelt(kind: Any, value: Any) -> list[str] | None:
     if kind is kinds.LITERAL:
         return [chr(value)]
     if (kind, value) == _AT_FIRST:
-        return [" "]  # a text is looked through between two spaces
+        return [_BEGINNING]
     if kind in (kinds.AT, kinds.ASSERT, kinds.ASSERT_NOT):
         return [""]
     if kind is kinds.IN:
@@ -225,13 +226,18 @@ def _limited(strings: list[str]) -> list[str] | None:
 def _useful(strings: Iterable[str]) -> Iterator[Needles]:
     """The strings as needles, where they tell anything: no single letter, which stands in every other text."""
     needles: list[str] = []
-    for one in sorted({DIGIT if len(one) == 1 and one.isdecimal() else one for one in strings}, key=len):
+    for one in sorted({DIGIT if len(one) == 1 and one.isdecimal() else _placed(one) for one in strings}, key=len):
         if len(one) < 2 and not _rare(one):
             return
         if not any(shorter in one for shorter in needles):
             needles.append(one)
     if 0 < len(needles) <= _MANY:
         yield frozenset(needles)
+
+
+def _placed(one: str) -> str:
+    """A text is looked through between two spaces: at its beginning there is one, and before that nothing."""
+    return f" {one.rpartition(_BEGINNING)[2]}" if _BEGINNING in one else one
 
 
 def _rare(one: str) -> bool:

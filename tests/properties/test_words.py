@@ -101,6 +101,8 @@ def test_a_pattern_is_split_where_no_group_is() -> None:
     assert needs("^(?:hi|hello)? you") == [
         frozenset({" hi you", " hello you", "  you"})
     ]  # a text stands between spaces
+    for twice in ("^^hi you", "(?:^|x)^hi you", "x?(?:^|^)^hi you"):  # there is one beginning, with nothing before it
+        assert needs(twice) == [frozenset({" hi you"})], twice
 
 
 def test_digits_are_counted_and_strings_known_for_what_they_are() -> None:

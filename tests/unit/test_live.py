@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -10,7 +11,10 @@ import pytest
 from redis.exceptions import ConnectionError as RedisAway
 
 from gateway import live as module
+from gateway.hooks import Exchange
 from gateway.live import Live, channel_key
+from memory.keys import ConversationRef
+from memory.models import Message, ShortTermMemory
 
 SHOP = "shop"
 
@@ -86,4 +90,17 @@ async def test_a_server_that_is_away_ends_no_telling(server: Server) -> None:
     server.away = False
     await asyncio.to_thread(live.remembered, SHOP, "ben")
     await heard(server, "ben")
+    await live.close()
+
+
+async def test_what_cannot_be_told_keeps_nothing_else_back(server: Server) -> None:
+    client: Any = server
+    live = Live(client)
+    live.begin()
+    live.tell(SHOP, "memory", {"user_id": "\ud800"})  # no JSON can be made of it
+    live.tell(SHOP, "memory", {"user_id": "ann"})
+    session = ShortTermMemory(tenant_id=SHOP, user_id="ben", session_id="s")
+    said: list[Message] = [{"role": "bot", "message": "hello"}]
+    await live.after(Exchange("t", ConversationRef(SHOP, "ben"), "web", "hi", session, datetime.now(UTC), said=said))
+    await heard(server, "ann", "ben")
     await live.close()

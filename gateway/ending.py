@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from config.tenants import Tenant
 from gateway import record
 from gateway.inbox.base import Claim, Inbox, Outcome, SessionWrite
-from gateway.messages import InboundMessage
+from gateway.messages import RELAYED, InboundMessage
 from gateway.moment import Change
 from gateway.outbox import ClaimLost
 from memory.errors import MemoryFault
@@ -46,7 +46,9 @@ class Ending:
         kept = [record.with_sources(event, messages)]
         worth = worth_saving(event, tenant.memory.importance_threshold)
         try:
-            await self._remember.save(tenant.id, whose, kept if worth else (), heard=() if worth else kept)
+            await self._remember.save(
+                tenant.id, whose, kept if worth else (), heard=() if worth else kept, name=_name(messages[-1])
+            )
         except MemoryFault as error:
             log.error("not written: %s", error, extra={"conversation": claim.conversation})
 
@@ -129,3 +131,8 @@ class Ending:
 
 def _asked(claim: Claim) -> datetime:
     return datetime.fromtimestamp(min([message.received_at for message in claim.messages]), UTC)
+
+
+def _name(message: InboundMessage) -> str | None:
+    """What who wrote it calls themselves, where their platform tells and it is a person by themselves."""
+    return None if message.group or message.kind in RELAYED else message.sender_name

@@ -83,7 +83,11 @@ class Names:
     async def _keep(self, moment: Moment, name: str) -> None:
         message, user = moment.last, moment.ref.user
         try:
-            if await self._manager.longterm.load(message.tenant, user) is None:
+            memory = await self._manager.longterm.load(message.tenant, user)
+            if memory is None:
+                return
+            if memory.person is not None and memory.person.display_name == name:  # it came with what was kept
+                self._note(moment, name)
                 return
             await self._manager.knowledge.named(message.tenant, user, name, moment.now, own=user == message.user_id)
         except MemoryFault as error:

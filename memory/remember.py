@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from memory import amend, facts, history
 from memory.canonical import canonical, change_theirs
@@ -12,6 +13,7 @@ from memory.errors import LongTermUnavailable, MemoryFault
 from memory.facts import Fact
 from memory.long_term import events as told_events
 from memory.models import Changes, LongTermMemory
+from memory.person import Person, clean_name, seen
 from memory.protocols import LongTerm
 from memory.removal import in_parts
 from processors.models import Language, MemoryEvent
@@ -34,10 +36,17 @@ class Remember:
         self._pending: dict[tuple[str, str], list[MemoryEvent]] = {}
 
     async def save(
-        self, tenant: str, user: str, events: Sequence[MemoryEvent], *, heard: Sequence[MemoryEvent] = ()
+        self,
+        tenant: str,
+        user: str,
+        events: Sequence[MemoryEvent],
+        *,
+        heard: Sequence[MemoryEvent] = (),
+        name: str | None = None,
     ) -> bool:
         """Saves the events and what they tell of the person; of those only `heard`, what they tell. False: the events
-        wait for the disk. Events that are saved already change nothing."""
+        wait for the disk. Events that are saved already change nothing. `name`: what somebody calls themselves of whom
+        no name is known yet, kept with what is kept of them."""
         key = (tenant, user)
         waiting = self._pending.get(key, [])  # they stay there until they are saved: this call may be cancelled
         batch = [*waiting, *events]
@@ -49,9 +58,9 @@ class Remember:
             """Of what was said before the person was forgotten, nothing."""
             at = self._longterm.forgotten_at(tenant, memory.user_id)
             if at is None:
-                return _learned(memory, batch, heard)
+                return _learned(memory, batch, heard, name)
             new, told = ([one for one in events if at <= one.timestamp] for events in (batch, heard))
-            return _learned(memory, new, told)
+            return _learned(memory, new, told, name)
 
         try:
             await change_theirs(self._longterm, tenant, user, learned, ahead=not waiting)  # of many it takes long
@@ -122,7 +131,9 @@ def _tells(event: MemoryEvent) -> bool:
     return bool(told.over or told.holds.keys() - {"preferred_language"})
 
 
-def _learned(memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequence[MemoryEvent]) -> Changes:
+def _learned(
+    memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequence[MemoryEvent], name: str | None
+) -> Changes:
     known_already = told_events.knows(memory)
     new = [event for event in batch if not known_already(event.event_id)]
     known: Sequence[Fact] = memory.facts
@@ -132,7 +143,18 @@ def _learned(memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequen
             known, changed = facts.upserted(known, told), facts.upserted(changed, told)
     if not new:
         return Changes(facts=changed)
-    return Changes(events=new, facts=changed, history_summary=history.with_events(memory, new, _language(new)))
+    known_as = memory.person.display_name if memory.person is not None else None
+    return Changes(
+        events=new,
+        facts=changed,
+        history_summary=history.with_events(memory, new, _language(new)),
+        person=_named(memory, name, new[-1].timestamp) if name and known_as is None else None,
+    )
+
+
+def _named(memory: LongTermMemory, name: str, now: datetime) -> Person | None:
+    clean = clean_name(name)
+    return seen(memory.person, memory.user_id, now, name=clean) if clean else None
 
 
 def _language(events: Sequence[MemoryEvent]) -> Language | None:

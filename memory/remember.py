@@ -132,7 +132,7 @@ def _tells(event: MemoryEvent) -> bool:
 
 
 def _learned(
-    memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequence[MemoryEvent], name: str | None
+    memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequence[MemoryEvent], name: str | None = None
 ) -> Changes:
     known_already = told_events.knows(memory)
     new = [event for event in batch if not known_already(event.event_id)]

@@ -81,8 +81,10 @@ class Finder:
     ) -> list[Hit]:
         """Best first; see Ranking.find. `many` are entries of the user's own, beside the others; see Ranking.update.
         `view` tells apart what one user sees with different agents."""
-        if not many and (tenant, user, view) not in self._held and not (
-            entries.of if isinstance(entries, Made) else entries
+        if (
+            not many
+            and (tenant, user, view) not in self._held
+            and not (entries.of if isinstance(entries, Made) else entries)
         ):
             return []  # of somebody nobody has met
         owned, few = await self._owned((tenant, user, view), entries, many, shown)

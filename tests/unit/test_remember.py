@@ -58,6 +58,24 @@ async def test_events_bring_attributes_and_a_summary(disk: Disk) -> None:
     assert "2 requests" in memory.history_summary
 
 
+async def test_a_name_is_kept_with_what_they_say_first_and_takes_no_other_ones_place(
+    disk: Disk, tmp_path: Path
+) -> None:
+    remembers = Remember(disk)
+    for number, name in enumerate(("  \u202e", "Ann\u200b Lee", "Bob")):
+        await remembers.save("t", "telegram:7", [event(number)], name=name)
+        memory = await disk.load("t", "telegram:7")
+        assert memory is not None
+        known = memory.person.display_name if memory.person else None
+        assert known == (None if number == 0 else "Ann Lee")
+    await remembers.save("t", "telegram:8", [event(9)], name="Cleo")
+    assert sorted(path.name for path in (tmp_path / "t").glob("telegram*8*")) == ["telegram:8.json"]  # one write
+    again = await JsonFiles(tmp_path).load("t", "telegram:8")
+    assert again is not None
+    assert again.person is not None
+    assert (again.person.display_name, again.person.identities) == ("Cleo", {"telegram_id": "8"})
+
+
 async def test_saving_the_same_event_again_changes_nothing(disk: Disk) -> None:
     remembers = Remember(disk)
     await remembers.save("t", "u", [event(1)])

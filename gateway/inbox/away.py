@@ -126,6 +126,19 @@ class SafeInbox:
         return any(name_of(one) in self._writing for one, _ in messages) or self._spool.holds(messages)
 
     async def _keep_here(self, messages: Messages, doubtful: bool) -> list[bool]:
+        """Goes on where its caller is cancelled: a thread may have written by then, and what nobody let go of would be
+        held, with all that comes behind it, as long as this process lives."""
+        keeping = asyncio.create_task(self._held_and_let_go(messages, doubtful))
+        self._tasks.add(keeping)
+        keeping.add_done_callback(self._kept_or_told)
+        return await asyncio.shield(keeping)
+
+    def _kept_or_told(self, keeping: asyncio.Task[list[bool]]) -> None:
+        self._tasks.discard(keeping)
+        if not keeping.cancelled():
+            keeping.exception()  # its caller hears of it, if there is one
+
+    async def _held_and_let_go(self, messages: Messages, doubtful: bool) -> list[bool]:
         for entry in (entries := await self._written(messages, doubtful)):
             if entry is None:
                 continue

@@ -394,6 +394,32 @@ class Slow(Spool):
         return super().add(messages, **given)
 
 
+@pytest.mark.parametrize("steps", range(4))
+async def test_who_is_cancelled_while_the_disk_takes_a_message_leaves_no_lock_behind(
+    tmp_path: Path, steps: int
+) -> None:
+    async def let_go(entry: Entry) -> None:
+        entry.release()
+
+    spool = Slow(tmp_path)
+    safe = SafeInbox(Remote(), spool, let_go, nothing)
+    safe.away = True
+    putting = asyncio.create_task(safe.put([(message("1"), Policy())]))
+    await asyncio.to_thread(spool.begun.wait, 60)
+    if steps == 0:
+        putting.cancel()
+    spool.goes_on.set()
+    for _ in range(steps):
+        await asyncio.sleep(0.001)
+    putting.cancel()
+    await asyncio.gather(putting, return_exceptions=True)
+    safe.away = False
+    async with asyncio.timeout(60):
+        while not (found := spool.free()):
+            await asyncio.sleep(0.01)
+    assert texts(found) == ["1"]
+
+
 @pytest.mark.parametrize("back", [True, False])
 @pytest.mark.parametrize("waits", [True, False])
 async def test_what_is_on_its_way_to_the_disk_is_not_overtaken(tmp_path: Path, back: bool, waits: bool) -> None:

@@ -233,7 +233,9 @@ def told_apart(
     told = _longer(before, document["events"], now, rules)
     rest = {**document, "events": []}
     if told is None:
-        rest["events"] = [*map(_as_plain, before), *document["events"]]
+        known = {one.event_id for one in before if one.event_id is not None}
+        new = [raw for raw in document["events"] if not (isinstance(raw, dict) and raw.get("event_id") in known)]
+        rest["events"] = [*map(_as_plain, before), *new]
     trim(rest, now, rules)
     memory = view(rest, tenant, user)
     if told is None:

@@ -304,9 +304,10 @@ class Files:
         self._fold(place, tenant, user, self._clock())
         path = place.mark().file
         whole = document.parse(place.read(path)[0]) if path else document.empty(tenant, user)
-        merged = document.rewritten(whole, before, after, self._clock())
-        place.write(document.dump(merged, readable=True), self._compression)
-        self._cache.put((tenant, user), self._entry(place.mark(), merged, 0, tenant, user))
+        written = document.dump(document.rewritten(whole, before, after, self._clock()), readable=True)
+        place.write(written, self._compression)
+        # As a reader will see it: what no file can hold was written as what stands for it.
+        self._cache.put((tenant, user), self._entry(place.mark(), orjson.loads(written), 0, tenant, user))
         self._noted(tenant, user)
         return True
 

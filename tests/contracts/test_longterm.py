@@ -14,6 +14,7 @@ import signal
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -273,6 +274,27 @@ class TestFiles:
                 place.write(b"new", "gzip")
         held = [place.read(str(one))[0] for one in place.all_files() if one.suffix != ".tmp"]
         assert held == [b"old"] if step == 1 else set(held) == {b"new"}
+
+    async def test_who_wrote_it_anew_knows_what_every_other_reader_finds(self, base: Path) -> None:
+        """Also where something was said for which a file has no form; one of the calendar's last year has all of them
+        looked at one by one."""
+        store = store_on(base)
+        await store.save_events(TENANT, USER, [event(0)])
+        told = [event(0, half="\ud83d"), event(1, at=datetime.max.replace(tzinfo=UTC))]
+        assert await store.rewrite(TENANT, USER, lambda known: known.model_copy(update={"events": told})) is True
+        known, read = await store.load(TENANT, USER), await store_on(base).load(TENANT, USER)
+        assert known is not None
+        assert known == read
+        assert known.events[0].payload["half"] == "\ufffd"
+
+    async def test_an_event_that_is_in_the_file_and_comes_again_beside_an_odd_one_is_one_event(
+        self, base: Path
+    ) -> None:
+        """The odd one, of the calendar's last year, has all of them looked at one by one."""
+        store = store_on(base)
+        await store.save_events(TENANT, USER, [event(0), event(1)])
+        await store.save_events(TENANT, USER, [event(1), event(2, at=datetime.max.replace(tzinfo=UTC))])
+        assert await ids(store) == await ids(store_on(base)) == ["e0", "e1", "e2"]
 
     @pytest.mark.parametrize("name", ["empty", "mark", "still"])
     async def test_a_look_in_which_a_journal_is_folded_in_sees_what_was_in_it(

@@ -26,6 +26,7 @@ from memory.knowing import Knowing
 from memory.knowledge import Knowledge
 from memory.library.library import Library
 from memory.linking import Linking
+from memory.long_term.json_files import JsonFiles
 from memory.media import MediaFiles
 from memory.members import Members
 from memory.models import LongTermMemory, Message, ShortTermMemory
@@ -96,6 +97,8 @@ class MemoryManager(Knowing, Linking):
         self.finder = Finder(
             None if config.longterm_url else config.index, self._embeddings.of, self.vault, self.longterm.forgotten_at
         )
+        if isinstance(self.longterm, JsonFiles):
+            self.longterm.searched = self.finder.read_ahead
         self.library = Library(config.knowledge_path, config.index, self.finder, listed, self.vault)
         self.unanswered = UnansweredQuestions(config.unanswered, self.vault, self.longterm.forgotten_at)
         self.knowledge = Knowledge(self.longterm, self.finder, self.library)

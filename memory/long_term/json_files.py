@@ -19,6 +19,7 @@ import orjson
 from config.vault import PLAIN, Vault
 from memory import keys
 from memory.errors import CatalogUnavailable, LongTermUnavailable
+from memory.long_term import events
 from memory.long_term.additions import Addition, Lanes, deciding, of_events
 from memory.long_term.cache import Cache
 from memory.long_term.document import Document
@@ -66,6 +67,8 @@ class JsonFiles:
         self._rules = rules = (lambda _: retention) if isinstance(retention, Retention) else retention
         self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock, noted, vault)
         self._lanes = Lanes(self._append)
+        # In the thread that reads for a turn: what the search will need of them, by the number of their events.
+        self.searched: Callable[[str, str, int], object] | None = None
 
     async def load(self, tenant: str, user: str) -> LongTermMemory | None:
         self._check(tenant, user)
@@ -78,7 +81,7 @@ class JsonFiles:
         self._check(tenant, user)
         if (own := self._files.at_hand(tenant, user)) and (shared := self._files.shared_at_hand(tenant)):
             return own[0], shared[0]
-        return await in_thread(lambda: (self.read(tenant, user), self.read(tenant, _THE_TENANT)))
+        return await in_thread(self._read_with_shared, tenant, user)
 
     async def _load(self, tenant: str, user: str) -> LongTermMemory | None:
         """Of whom a turn read before, which is nearly everybody in the middle of a talk, without a thread: a look at
@@ -208,6 +211,12 @@ class JsonFiles:
     def read(self, tenant: str, user: str) -> LongTermMemory | None:
         """`load`, or with the user id "" `load_shared`."""
         return self._files.load(tenant, user)
+
+    def _read_with_shared(self, tenant: str, user: str) -> tuple[LongTermMemory | None, LongTermMemory | None]:
+        memory = self.read(tenant, user)
+        if memory is not None and self.searched is not None:
+            self.searched(tenant, user, events.count(memory))
+        return memory, self.read(tenant, _THE_TENANT)
 
     def known(self, tenant: str, user: str) -> Known | None:
         """None: nothing is kept. Raises LongTermUnavailable."""

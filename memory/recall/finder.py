@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from config.vault import PLAIN, Vault
 from memory.errors import LongTermUnavailable
+from memory.keys import DEFAULT_AGENT
 from memory.recall.entry import Entry, Findable, Hit, Keep, Made, anything, entry_of
 from memory.recall.meaning import Meaning, packed
 from memory.recall.ranking import Kept, Ranking
@@ -35,6 +36,7 @@ _MANY = 24  # entries from which words are kept on disk: reading them takes a se
 _KEPT_AFTER, _KEPT_PART = 48, 8  # new entries, at the least, and which part of all: what packs and writes all of them
 _KEPT_GOING = 12  # the same of somebody who is held no longer
 _MOST_KEPT = 64  # persons whose words wait to be written: of whom there are more, they are made anew
+_MOST_AHEAD = 64  # persons whose words were read and wait for a search
 _AT_ONCE = 16  # vectors that are made before a search answers; the rest come behind it
 _PART = 256  # vectors between two writes
 _CLOSEST = 400  # of one search
@@ -60,6 +62,7 @@ class Finder:
         self._embeddings_of = embeddings_of
         self._held: OrderedDict[tuple[str, str, str], _Owned] = OrderedDict()
         self._size = 0  # of all that are held
+        self._ahead: dict[Key, Kept | None] = {}  # the words of whom a search will ask for
         self._questions: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._later: set[asyncio.Task[None]] = set()
 
@@ -134,6 +137,7 @@ class Finder:
         """What somebody's entries were and are no more is forgotten here too, on disk and in memory."""
         for key in [key for key in self._held if key[:2] == (tenant, user)]:
             self._let_go(key)
+        self._ahead.pop((tenant, user), None)
         if self._file is not None:
             await asyncio.to_thread(self._file.keep, tenant, user, {one.id: one.digest for one in entries})
         await self._of_words(lambda words: words.drop(tenant, [user]), lambda key: key == (tenant, user))
@@ -142,11 +146,13 @@ class Finder:
         """Everything of these; how many vectors."""
         for key in [key for key in self._held if key[0] == tenant and key[1] in users]:
             self._let_go(key)
+        self._ahead.clear()
         await self._of_words(lambda words: words.drop(tenant, users), lambda key: key[0] == tenant and key[1] in users)
         return await asyncio.to_thread(self._file.drop, tenant, users) if self._file is not None else 0
 
     async def expire(self, tenant: str, before: datetime) -> None:
         """Which words stand where is made anew of who comes after it was written then. Raises LongTermUnavailable."""
+        self._ahead.clear()
         await self._of_words(lambda words: words.expire(tenant, before))
 
     async def owners(self, tenant: str) -> list[str]:
@@ -156,6 +162,7 @@ class Finder:
         """The tenant's file of vectors."""
         for key in [key for key in self._held if key[0] == tenant]:
             self._let_go(key)
+        self._ahead.clear()
         if self._file is not None:
             await asyncio.to_thread(self._file.remove, tenant)
         await self._of_words(lambda words: words.remove(tenant), lambda key: key[0] == tenant)
@@ -165,6 +172,15 @@ class Finder:
             task.cancel()
         await asyncio.gather(*self._later, return_exceptions=True)
         await asyncio.to_thread(self._keeping.finish)
+
+    def read_ahead(self, tenant: str, user: str, events: int) -> None:
+        """Blocking, in a thread that reads these events for a turn: a search of them needs no hop of its own then."""
+        if self._words is None or events < _MANY or (tenant, user, DEFAULT_AGENT) in self._held:
+            return
+        if len(self._ahead) >= _MOST_AHEAD:
+            self._ahead.clear()  # nobody asked
+        self._ahead[tenant, user] = self._words.load(tenant, user)
+        self._unless_forgotten(tenant, user, lambda: self._ahead.pop((tenant, user), None))
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
@@ -179,8 +195,12 @@ class Finder:
         worth = self._words is not None and len(many) >= _MANY
         if key not in self._held and worth:
             assert self._words is not None
-            kept = await in_thread(self._words.load, tenant, user)
-            self._held.setdefault(key, _Owned(kept))
+            if (tenant, user) in self._ahead:
+                kept = self._ahead.pop((tenant, user))
+            else:
+                kept = await in_thread(self._words.load, tenant, user)
+            if key not in self._held:
+                self._held[key] = _Owned(kept)
         owned = self._held.setdefault(key, _Owned()) if key not in self._held else self._held[key]
         self._held.move_to_end(key)
         few = owned.made(entries) if isinstance(entries, Made) else entries

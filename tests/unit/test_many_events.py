@@ -379,6 +379,36 @@ class TestWords:
         assert await self._found(tmp_path, known) == first
         assert looked == []
 
+    async def test_who_is_read_for_a_turn_brings_their_words_along(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        written(tmp_path, [said(number) for number in range(60)])
+        first = managing(tmp_path)
+        expected = await first.search(TENANT, USER, "latte 30")
+        await first.close()
+        loaded: list[str] = []
+        load = WordFiles.load
+
+        def counted(words: WordFiles, tenant: str, user: str) -> Any:
+            loaded.append(user)
+            return load(words, tenant, user)
+
+        monkeypatch.setattr(WordFiles, "load", counted)
+        second = managing(tmp_path)
+        await resolved_with_shared(second.longterm, TENANT, USER)
+        assert loaded == [USER]
+        assert await second.search(TENANT, USER, "latte 30") == expected
+        assert loaded == [USER]
+        assert second.finder._ahead == {}
+        third = managing(tmp_path)
+        await resolved_with_shared(third.longterm, TENANT, USER)
+        await third.forget(TENANT, USER)
+        assert third.finder._ahead == {}
+        await resolved_with_shared(third.longterm, TENANT, USER)
+        assert third.finder._ahead == {}
+        await second.close()
+        await third.close()
+
     async def test_who_is_held_no_longer_leaves_the_words_that_were_not_kept_yet(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

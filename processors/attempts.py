@@ -26,6 +26,7 @@ _ATTEMPTS = 4
 _KEY_PAUSE = 300.0  # seconds that a refused key is left alone: it won't mend itself
 _CREDIT_PAUSE = 60.0
 _LONG = 20.0
+_LONGEST = 3600.0  # as an endpoint wishes: one odd header (in milliseconds, a date far away) must not silence it for good
 
 
 class _Open(LLMUnavailable):
@@ -105,7 +106,7 @@ def _hears(breaker: Breaker, error: BaseException) -> None:
     match error:
         case LLMUnavailable():
             # A long Retry-After is the endpoint's own wish to be left alone.
-            pause = error.retry_after if error.retry_after and error.retry_after > _LONG else None
+            pause = min(error.retry_after, _LONGEST) if error.retry_after and error.retry_after > _LONG else None
             breaker.failed(str(error), at_once_for=pause)
         case LLMUnauthorized():
             breaker.failed(str(error), at_once_for=_KEY_PAUSE)

@@ -586,6 +586,22 @@ async def test_an_endpoint_that_is_down_is_left_alone_for_a_while(standin: OpenR
     await llm.close()
 
 
+@pytest.mark.parametrize("seconds", [86_400_000, "Wed, 21 Oct 2099 07:28:00 GMT", "inf"])
+async def test_an_odd_wish_to_be_left_alone_does_not_last_for_ever(
+    standin: OpenRouterStandIn, waits: Waits, seconds: int | str
+) -> None:
+    clock = Clock()
+    llm = OpenRouter(clock=clock, sleep=waits)
+    standin.next(error(503, "none", headers={"Retry-After": str(seconds)}))
+    for _ in range(2):
+        with pytest.raises(LLMUnavailable):
+            await llm.complete(ask(standin))
+    assert len(standin.calls_to("/chat/completions")) == 1
+    clock.now += 3600
+    assert (await llm.complete(ask(standin))).text == "echo: hello"
+    await llm.close()
+
+
 async def test_a_broken_key_costs_one_call_and_no_other_tenant(standin: OpenRouterStandIn, llm: OpenRouter) -> None:
     with pytest.raises(LLMUnauthorized):
         await llm.complete(ask(standin, key="sk-or-wrong"))

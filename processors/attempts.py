@@ -26,7 +26,7 @@ _ATTEMPTS = 4
 _KEY_PAUSE = 300.0  # seconds that a refused key is left alone: it won't mend itself
 _CREDIT_PAUSE = 60.0
 _LONG = 20.0
-_LONGEST = 3600.0  # as an endpoint wishes: one odd header (in milliseconds, a date far away) must not silence it for good
+_LONGEST = 3600.0  # as an endpoint wishes: one odd header (milliseconds, a far date) must not silence it for good
 
 
 class _Open(LLMUnavailable):

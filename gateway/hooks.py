@@ -7,7 +7,7 @@ import asyncio
 import logging
 import traceback
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import entry_points
 from typing import Any, Protocol
@@ -83,7 +83,7 @@ class History:
         told = context.steady(exchange.session, exchange.history)
         return context.build(exchange.session, exchange.memory, max_recent_messages=told, unread=self._unread)
 
-    def after(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
+    def after(self, exchange: Exchange) -> Awaitable[None]:
         """Awaited, it raises MemoryFault."""
         return self._transcripts.append(exchange.ref, exchange.said)
 
@@ -91,7 +91,7 @@ class History:
 class Hooks:
     """Ours first. Another's that fails or takes too long is passed over: no customer waits for it."""
 
-    def __init__(self, history: Hook, others: Sequence[Hook] = (), watching: Sequence[Watcher] = ()) -> None:
+    def __init__(self, history: Hook | History, others: Sequence[Hook] = (), watching: Sequence[Watcher] = ()) -> None:
         self._history = history
         self._others = others
         self._watching = watching
@@ -105,10 +105,14 @@ class Hooks:
             told = told | (await _guarded(hook, lambda hook=hook, asked=asked: hook.before(asked)) or {})  # type: ignore[misc]
         return told
 
-    async def after(self, exchange: Exchange) -> None:
-        """A disk that fails does not hold up the conversation."""
+    def begun(self, exchange: Exchange) -> asyncio.Future[None]:
+        """Our own part of `after`, under way: what else the turn keeps goes to the disk with it."""
+        return asyncio.ensure_future(self._history.after(exchange))
+
+    async def after(self, exchange: Exchange, ours: Awaitable[None] | None = None) -> None:
+        """`ours`: what was `begun`. A disk that fails does not hold up the conversation."""
         try:
-            await self._history.after(exchange)
+            await (self._history.after(exchange) if ours is None else ours)
         except MemoryFault as error:
             log.error("not written: %s", error, extra={"tenant": exchange.ref.tenant})
         if not (self._others or self._watching) or exchange.id in self._told:

@@ -7,10 +7,13 @@ kinds of outcome.
 
 from __future__ import annotations
 
+from asyncio import Future, ensure_future
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
+from inspect import iscoroutinefunction
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -167,6 +170,22 @@ class Timings:
         call = self._traced(f"{store} {operation}", call)
         ok = self._fixed("store_seconds", store, operation, "ok")
         failed = self._fixed("store_seconds", store, operation, "failed")
+
+        def took(began: float, done: Future[Any]) -> None:
+            result = failed if done.cancelled() or done.exception() is not None else ok
+            seconds = monotonic() - began
+            result.counts[bisect_left(STORE_STEPS, seconds)] += 1
+            result.sum += seconds
+
+        def begun(*given: Any, **named: Any) -> Future[Any]:
+            """Of what begins when it is called, and not when it is awaited."""
+            began = monotonic()
+            doing = ensure_future(call(*given, **named))
+            doing.add_done_callback(partial(took, began))
+            return doing
+
+        if not iscoroutinefunction(call):
+            return begun
 
         async def timed(*given: Any, **named: Any) -> Any:
             began, result = monotonic(), failed

@@ -257,12 +257,12 @@ class Turn:
             state=after.state,
             variables=after.variables,
         )
-        keeping = asyncio.create_task(self._ending.keep(claim, tenant, messages, event))
+        writing = self._hooks.begun(exchange)  # and what is kept goes to the disk with it
         try:
-            await self._hooks.after(exchange)
-            await keeping
+            await self._ending.keep(claim, tenant, messages, event)
+            await self._hooks.after(exchange, writing)
         finally:
-            keeping.cancel()
+            writing.cancel()
         if done and done.forgets_talk:
             await self._ending.keep_elsewhere(claim, written)
         rev = stored.rev if stored else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -83,9 +83,9 @@ class LongTerm(Protocol):
         returns. Its cost does not grow with the events already there."""
         ...
 
-    async def change(
+    def change(
         self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes], *, ahead: bool = False
-    ) -> None:
+    ) -> Awaitable[None]:
         """One step: `decide` sees what is known and says what is added. It is called once, under the user's lock:
         short, pure. On disk when it returns; what adds nothing writes nothing. `ahead`: it takes some 100 µs, so that
         it may be called in the event loop, before the lock is there, and once more where what it saw is not what is
@@ -220,7 +220,7 @@ class Catalog(Protocol):
 class Transcripts(Protocol):
     """What was said, append-only, with its own retention."""
 
-    async def append(self, ref: ConversationRef, messages: Sequence[Message]) -> None: ...
+    def append(self, ref: ConversationRef, messages: Sequence[Message]) -> Awaitable[None]: ...
 
     async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
         """The newest messages since the last `fresh_start`, oldest first, each `message_id` once."""

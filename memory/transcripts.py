@@ -42,9 +42,13 @@ class TranscriptFiles:
         self._clock = clock
         self._vault = vault
 
-    async def append(self, ref: ConversationRef, messages: Sequence[Message]) -> None:
+    def append(self, ref: ConversationRef, messages: Sequence[Message]) -> asyncio.Future[None]:
+        """Begun at once, so that who has more to write has it written beside without a task."""
         if messages:
-            await in_thread(self._append, ref, *self._lines(ref, messages))
+            return in_thread(self._append, ref, *self._lines(ref, messages))
+        nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        nothing.set_result(None)
+        return nothing
 
     async def tail(self, ref: ConversationRef, limit: int) -> list[Message]:
         if limit <= 0 or self._silent(ref):

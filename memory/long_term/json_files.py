@@ -89,11 +89,11 @@ class JsonFiles:
         found = self._files.at_hand(tenant, user)
         return found[0] if found is not None else await in_thread(self._files.load, tenant, user)
 
-    async def change(
+    def change(
         self, tenant: str, user: str, decide: Callable[[LongTermMemory], Changes], *, ahead: bool = False
-    ) -> None:
+    ) -> asyncio.Future[None]:
         self._check(tenant, user)
-        await self._lanes.add(tenant, user, deciding(user, self._clock(), decide, ahead=ahead))
+        return self._lanes.add(tenant, user, deciding(user, self._clock(), decide, ahead=ahead))
 
     async def change_shared(self, tenant: str, decide: Callable[[LongTermMemory], Changes]) -> None:
         await self._lanes.add(tenant, _THE_TENANT, deciding(_THE_TENANT, self._clock(), decide))

@@ -121,6 +121,12 @@ class Safe:
             return line
         return b'%s%s","data":"%s"}' % (_LINE_START, key.encode(), base64.b64encode(self._sealed(key, line)))
 
+    def seal_lines(self, lines: Sequence[bytes]) -> bytes:
+        """Lines as they are to be written, with their ends."""
+        if self._vault.current is None or self.key_id is None:
+            return b"\n".join([*lines, b""])
+        return b"".join([self.seal_line(line) + b"\n" for line in lines])
+
     def open_line(self, line: bytes) -> bytes:
         """A line; one that was never sealed as it is. Raises Locked, Damaged."""
         if not line.startswith(_LINE_START):

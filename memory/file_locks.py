@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 STRIPES = 64
+_FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
 FOLDER = ".locks"  # no user's file has this name: a leading dot of an id is encoded
 
 
@@ -24,13 +25,28 @@ def exclusive(folder: Path | str, *names: str) -> AbstractContextManager[None]:
     Raises OSError where the folder can't be written.
     """
     if len(names) == 1:
-        return _Held(_lock_file(folder, names[0]))
-    return _all_held(sorted({_lock_file(folder, name) for name in names}))
+        return _Held(lock_file(folder, names[0]))
+    return _all_held(sorted({lock_file(folder, name) for name in names}))
+
+
+def taken(path: str) -> int:
+    """A lock file (see `lock_file`) held alone, until the descriptor is closed: `exclusive` for what every turn does.
+    Raises OSError where the folder can't be written."""
+    try:
+        descriptor = os.open(path, _FLAGS, 0o600)
+    except FileNotFoundError:
+        descriptor = _open(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def shared(folder: Path | str, name: str) -> AbstractContextManager[None]:
     """Beside other readers, without a writer. In a folder where nobody can write no lock is needed, nor made."""
-    return _Shared(_lock_file(folder, name))
+    return _Shared(lock_file(folder, name))
 
 
 class _Shared:
@@ -59,7 +75,7 @@ class _Shared:
 
 
 class _Held:
-    """One lock file, alone. A class, as it is entered for each write: half of contextmanager's cost."""
+    """One lock file, alone."""
 
     __slots__ = ("_descriptor", "_path")
 
@@ -68,12 +84,7 @@ class _Held:
         self._descriptor = -1
 
     def __enter__(self) -> None:
-        self._descriptor = _open(self._path)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+        self._descriptor = taken(self._path)
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
@@ -87,14 +98,13 @@ def _all_held(paths: Sequence[str]) -> Iterator[None]:
         yield
 
 
-def _lock_file(folder: Path | str, name: str) -> str:
+def lock_file(folder: Path | str, name: str) -> str:
     return f"{folder}/{FOLDER}/{zlib.crc32(name.encode()) % STRIPES:02d}"
 
 
 def _open(path: str) -> int:
-    flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
     try:
-        return os.open(path, flags, 0o600)
+        return os.open(path, _FLAGS, 0o600)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        return os.open(path, flags, 0o600)
+        return os.open(path, _FLAGS, 0o600)

@@ -25,6 +25,7 @@ from processors.models import iso
 
 _BLOCK = 64 * 1024
 _UNFINISHED = ".tmp"  # what the name of a file ends with that is to take another's place
+_GROWS = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
 _MAX_SCAN = 8 * 1024 * 1024  # bytes looked through for one conversation's tail among a person's other ones
 
 
@@ -45,7 +46,7 @@ class TranscriptFiles:
     def append(self, ref: ConversationRef, messages: Sequence[Message]) -> asyncio.Future[None]:
         """Begun at once, so that who has more to write has it written beside without a task."""
         if messages:
-            return in_thread(self._append, ref, *self._lines(ref, messages))
+            return in_thread(_append, *self._lines(ref, messages))
         nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         nothing.set_result(None)
         return nothing
@@ -86,11 +87,14 @@ class TranscriptFiles:
         """Removes the person's transcripts; the number of messages removed."""
         return await asyncio.to_thread(self._forget, tenant, user)
 
-    def _lines(self, ref: ConversationRef, messages: Sequence[Message]) -> tuple[list[bytes], str]:
-        """As they are before they are sealed, and the month that they go to. Made by who has the messages at hand."""
+    def _lines(self, ref: ConversationRef, messages: Sequence[Message]) -> tuple[str, str, str, bytes]:
+        """What `_append` is told. Made by who has the messages at hand."""
         now, frame = self._clock(), {"agent": keys.agent_name(ref.agent), "conversation": ref.conversation}
-        said = [dump({**frame, **one, "timestamp": one.get("timestamp") or iso(now)}) for one in messages]
-        return said, iso(now)[:7]
+        written = iso(now)
+        said = [dump({**frame, **one, "timestamp": one.get("timestamp") or written}) for one in messages]
+        tenant, person = keys.transcript_place(self._plain_base, ref.tenant, ref.user)
+        lines = self._vault.of(ref.tenant).seal_lines(said)
+        return file_locks.lock_file(tenant, person), f"{tenant}/{person}", f"{written[:7]}.jsonl", lines
 
     def _silent(self, ref: ConversationRef) -> bool:
         """Whether one look tells that nothing of the person is kept, which is so of everybody whom nobody has met."""
@@ -103,22 +107,6 @@ class TranscriptFiles:
         return False
 
     # -- in threads --------------------------------------------------------------------------------------------------
-
-    def _append(self, ref: ConversationRef, said: list[bytes], month: str) -> None:
-        tenant, person = keys.transcript_place(self._plain_base, ref.tenant, ref.user)
-        folder, safe = f"{tenant}/{person}", self._vault.of(ref.tenant)
-        lines = b"".join([safe.seal_line(line) + b"\n" for line in said])
-        with _faults(folder, "written"), file_locks.exclusive(tenant, person):
-            descriptor = _opened(folder, f"{month}.jsonl")
-            try:
-                size = os.fstat(descriptor).st_size
-                if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    lines = b"\n" + lines  # ends a line that a crash cut short
-                if os.write(descriptor, lines) < len(lines):
-                    os.ftruncate(descriptor, size)
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            finally:
-                os.close(descriptor)
 
     def _tail(self, ref: ConversationRef, limit: int) -> list[Message]:
         folder = keys.transcript_dir(self._base, ref.tenant, ref.user)
@@ -257,14 +245,29 @@ class TranscriptFiles:
             yield
 
 
-def _opened(folder: str, name: str) -> int:
-    """To be read and appended to; made where it is not there yet."""
-    flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+def _append(lock: str, folder: str, name: str, lines: bytes) -> None:
+    """For a thread, which has its caches cold: no more than what the disk is asked for."""
     try:
-        return os.open(f"{folder}/{name}", flags, 0o600)
-    except FileNotFoundError:
-        os.mkdir(folder)
-        return os.open(f"{folder}/{name}", flags, 0o600)
+        held = file_locks.taken(lock)
+        try:
+            try:
+                descriptor = os.open(f"{folder}/{name}", _GROWS, 0o600)
+            except FileNotFoundError:
+                os.mkdir(folder)
+                descriptor = os.open(f"{folder}/{name}", _GROWS, 0o600)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                    lines = b"\n" + lines  # ends a line that a crash cut short
+                if os.write(descriptor, lines) < len(lines):
+                    os.ftruncate(descriptor, size)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            finally:
+                os.close(descriptor)
+        finally:
+            os.close(held)
+    except OSError as error:
+        raise _unavailable(folder, "written", error) from error
 
 
 def _files(folder: Path) -> list[Path]:
@@ -386,7 +389,7 @@ def _older(line: bytes, before: datetime, safe: Safe) -> bool:
 
 
 class _faults:
-    """The edge: what the system raises becomes LongTermUnavailable. A class, as it is entered at each turn."""
+    """The edge: what the system raises becomes LongTermUnavailable."""
 
     __slots__ = ("_deed", "_folder")
 
@@ -399,5 +402,8 @@ class _faults:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
-            reason = error.strerror or error
-            raise LongTermUnavailable(f"transcripts in {self._folder} can't be {self._deed}: {reason}") from error
+            raise _unavailable(self._folder, self._deed, error) from error
+
+
+def _unavailable(folder: Path | str, deed: str, error: OSError) -> LongTermUnavailable:
+    return LongTermUnavailable(f"transcripts in {folder} can't be {deed}: {error.strerror or error}")

@@ -49,15 +49,21 @@ class Notes:
     def __init__(self, base: Path) -> None:
         self._base = base
         self._plain_base = str(base)
+        self._paths: dict[str, str] = {}  # of tenants, for each save
 
     def note(self, tenant: str, user: str) -> None:
         """Never raises: what could not be noted is found when everybody is compared."""
-        path = keys.changes_file(self._plain_base, tenant)
+        path = self._paths.get(tenant)
+        if path is None:
+            path = self._paths[tenant] = keys.changes_file(self._plain_base, tenant)
         line = encode_basestring_ascii(user).encode() + b"\n"  # as json.dumps does
         try:
-            with _open(path, fcntl.LOCK_SH, create=True) as file:
+            file = _locked(path, fcntl.LOCK_SH, create=True)
+            try:
                 size = os.fstat(file).st_size
                 os.write(file, line if size else _head() + line)
+            finally:
+                os.close(file)
             if size > MOST:
                 with _open(path, fcntl.LOCK_EX, create=True) as file:
                     if os.fstat(file).st_size > MOST:
@@ -148,7 +154,7 @@ def _user(line: bytes) -> str | None:
 
 
 class _open:
-    """The file under a lock of that kind. A class, as it is entered at each save."""
+    """The file under a lock of that kind."""
 
     __slots__ = ("_create", "_descriptor", "_kind", "_path")
 
@@ -158,20 +164,25 @@ class _open:
         self._create = create
 
     def __enter__(self) -> int:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if self._create else 0)
-        try:
-            self._descriptor = os.open(self._path, flags, 0o600)
-        except FileNotFoundError:
-            if not self._create:
-                raise
-            os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            self._descriptor = os.open(self._path, flags, 0o600)
-        try:
-            fcntl.flock(self._descriptor, self._kind)
-        except BaseException:
-            os.close(self._descriptor)
-            raise
+        self._descriptor = _locked(self._path, self._kind, create=self._create)
         return self._descriptor
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
+
+
+def _locked(path: str, kind: int, *, create: bool) -> int:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        if not create:
+            raise
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        descriptor = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(descriptor, kind)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

@@ -32,6 +32,7 @@ class Entry(msgspec.Struct, frozen=True):
     mark: Mark
     journal_end: int  # bytes of the journal that are in `memory`
     memory: LongTermMemory
+    whole: bool = False  # whether the journal is known to end with a whole line: we have written that
 
     @property
     def bytes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 # once.
 JOURNAL_BYTES, _AT_ONCE = 32 * 1024, 4
 _LONG, _MOST_SPELLED = 64 * 1024, 1000
+_MOST_PLACES = 1000
 
 
 class Decision(NamedTuple):
@@ -42,6 +44,7 @@ class Decision(NamedTuple):
     mark: Mark  # of the files that say what was known
     lines: list[bytes]  # of the journal, as they are before they are sealed
     memory: LongTermMemory | None  # what is known after them; None: nobody needed to know
+    whole: bool = False  # see Entry
 
 
 class Files:
@@ -65,7 +68,7 @@ class Files:
         self._clock = clock
         self._noted = noted or (lambda tenant, user: None)
         self._forgotten = Marks(base)
-        self._own_places: dict[str, Place] = {}  # of tenants, at which each turn looks
+        self._places: dict[tuple[str, str], Place] = {}  # of whom was looked at lately
         self._spelled: set[FileMark] = set()  # long files that were UTF-8 when they were read
         self._folding = Unhurried("folding journals")
 
@@ -87,10 +90,7 @@ class Files:
     def shared_at_hand(self, tenant: str) -> tuple[LongTermMemory | None] | None:
         """`at_hand` of what belongs to the tenant, of which there is mostly nothing: asked without an error for each
         name, behind a person's `at_hand`, which tells whether the folder can be read."""
-        own = self._own_places.get(tenant)
-        if own is None:
-            own = self._own_places[tenant] = self._place(tenant, "")
-        if self._cache.get((tenant, "")) is None and own.empty():
+        if self._cache.get((tenant, "")) is None and self._place(tenant, "").empty():
             return (None,)
         return self.at_hand(tenant, "")
 
@@ -174,30 +174,14 @@ class Files:
     def append(self, tenant: str, user: str, additions: Sequence[Addition], decision: Decision | None = None) -> None:
         """`decision`: what `ahead` gave, if it still holds."""
         place = self._place(tenant, user)
-        with _faults("written", place), place.exclusive():
-            if decision is None or not place.still(decision.mark):
-                if any(addition.asks for addition in additions):
-                    decision = self._decided(self._known(place, tenant, user), tenant, additions)
-                else:
-                    decision = Decision(place.mark(), _dumped([addition.line for addition in additions]), None)
-            mark, lines, memory = decision
-            if not lines:
-                return
-            if mark.nothing and self._begun(place, tenant, user, lines, memory):
-                return
-            inode, size = journal.append(
-                place.journal, b"".join([place.safe.seal_line(line) + b"\n" for line in lines])
-            )
-            self._noted(tenant, user)
-            if memory is not None:  # known already: the next reader need not read what was just written
-                self._cache.put((tenant, user), Entry(Mark(mark.file, mark.of_file, (inode, size)), size, memory))
-            if size > _AT_ONCE * JOURNAL_BYTES or mark.file is None:
-                try:
-                    self._fold(place, tenant, user, self._clock())
-                except OSError as error:  # the lines are safe in the journal; the next save tries again
-                    log.warning("the journal %s can't be folded in now: %s", place.journal, error.strerror)
-            elif size > JOURNAL_BYTES:
-                self._folding.add((tenant, user), lambda: self._fold_later(tenant, user))
+        try:
+            held = file_locks.taken(place.lock)
+            try:
+                self._add(place, tenant, user, additions, decision)
+            finally:
+                os.close(held)
+        except OSError as error:
+            raise _unavailable("written", place, error) from error
 
     def compact(self, tenant: str, user: str, now: datetime) -> int:
         place = self._place(tenant, user)
@@ -289,13 +273,51 @@ class Files:
             self._forgotten.tidy(tenant, self._clock())
 
     def _place(self, tenant: str, user: str) -> Place:
-        return Place(self._base, tenant, user, self._vault.of(tenant))
+        place = self._places.get((tenant, user))
+        if place is None:
+            if len(self._places) >= _MOST_PLACES:
+                self._places.clear()
+            place = self._places[tenant, user] = Place(self._base, tenant, user, self._vault.of(tenant))
+        return place
 
     def _decided(self, known: Entry, tenant: str, additions: Sequence[Addition]) -> Decision:
         lines, memory = decided(known.memory, additions, self._clock(), self._retention(tenant))
-        return Decision(known.mark, lines, memory)
+        return Decision(known.mark, lines, memory, known.whole)
 
     # -- under the user's lock ---------------------------------------------------------------------------------------
+
+    def _add(
+        self, place: Place, tenant: str, user: str, additions: Sequence[Addition], decision: Decision | None
+    ) -> None:
+        grown: tuple[int, int] | None = None
+        if decision is not None:
+            if decision.whole and decision.lines:  # nearly always
+                grown = place.grown(decision.mark, place.safe.seal_lines(decision.lines))
+            if grown is None and not place.still(decision.mark):
+                decision = None
+        if decision is None:
+            if any(addition.asks for addition in additions):
+                decision = self._decided(self._known(place, tenant, user), tenant, additions)
+            else:
+                decision = Decision(place.mark(), _dumped([addition.line for addition in additions]), None)
+        mark, lines, memory, _ = decision
+        if grown is None:
+            if not lines:
+                return
+            if mark.nothing and self._begun(place, tenant, user, lines, memory):
+                return
+            grown = journal.append(place.journal, place.safe.seal_lines(lines))
+        size = grown[1]
+        self._noted(tenant, user)
+        if memory is not None:  # known already: the next reader need not read what was just written
+            self._cache.put((tenant, user), Entry(Mark(mark.file, mark.of_file, grown), size, memory, whole=True))
+        if size > _AT_ONCE * JOURNAL_BYTES or mark.file is None:
+            try:
+                self._fold(place, tenant, user, self._clock())
+            except OSError as error:  # the lines are safe in the journal; the next save tries again
+                log.warning("the journal %s can't be folded in now: %s", place.journal, error.strerror)
+        elif size > JOURNAL_BYTES:
+            self._folding.add((tenant, user), lambda: self._fold_later(tenant, user))
 
     def _replaced(self, place: Place, tenant: str, user: str, before: LongTermMemory, after: LongTermMemory) -> bool:
         """Whether there was anything to write. `before` is none that is held: comparing makes all its events."""

@@ -33,19 +33,39 @@ def append(path: str, lines: bytes) -> tuple[int, int]:
         before = os.fstat(descriptor)
         size = before.st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-        try:
-            written = b"\n" + lines if torn else lines
-            if (done := os.write(descriptor, written)) < len(written):
-                _write_all(descriptor, written[done:])
-            os.fsync(descriptor)
-        except OSError:
-            os.ftruncate(descriptor, size)
-            raise
+        _add(descriptor, size, b"\n" + lines if torn else lines)
         if size == 0:
             sync_folder(os.path.dirname(path))
         return before.st_ino, size + torn + len(lines)
     finally:
         os.close(descriptor)
+
+
+def grown(path: str, known: tuple[int, int], lines: bytes) -> tuple[int, int] | None:
+    """`append` to a journal that was left with this inode and size, and with a whole line at its end. None: it is
+    another one by now, and nothing was added."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        stat = os.fstat(descriptor)
+        if (stat.st_ino, stat.st_size) != known:
+            return None
+        _add(descriptor, stat.st_size, lines)
+        return stat.st_ino, stat.st_size + len(lines)
+    finally:
+        os.close(descriptor)
+
+
+def _add(descriptor: int, size: int, lines: bytes) -> None:
+    try:
+        if (done := os.write(descriptor, lines)) < len(lines):
+            _write_all(descriptor, lines[done:])
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise
 
 
 def read(path: str, start: int = 0, safe: Safe = _NO_SAFE) -> Read:

@@ -16,7 +16,7 @@ import zstandard
 
 from config.vault import PLAIN, Damaged, Safe
 from memory import file_locks, keys
-from memory.long_term.journal import sync_folder
+from memory.long_term import journal
 
 Compression = Literal["none", "gzip", "zstd"]
 
@@ -50,17 +50,20 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
 class Place:
     """The files of one person, or with the user id "" the tenant's own. `name` is their common stem and names the
-    person within the tenant's folder; what is written goes through `safe`. Made for each look: paths are plain text
-    here, as those of pathlib cost more than the look itself.
+    person within the tenant's folder; what is written goes through `safe`. Paths are plain text here, as those of
+    pathlib cost more than a look at them.
 
     A look takes no lock. So it begins with the journal: who folds it in writes the file first, and a look that met the
     file as it was and then no journal any more would know of neither."""
+
+    __slots__ = ("_file", "_folder", "journal", "lock", "name", "safe")
 
     def __init__(self, base: Path | str, tenant: str, user: str, safe: Safe | None = None) -> None:
         self.safe = safe or PLAIN.of(tenant)
         self._folder, self.name = keys.longterm_place(base, tenant, user)
         self._file = f"{self._folder}/{self.name}.json"
         self.journal = f"{self._folder}/{self.name}.journal"
+        self.lock = file_locks.lock_file(self._folder, self.name)  # see `file_locks.taken`
 
     @property
     def folder(self) -> Path:
@@ -84,12 +87,15 @@ class Place:
         see `write`."""
         if mark.file is None:
             return self.mark() == mark
-        journal, stat = _stat(self.journal), _stat(mark.file)
-        return (
-            stat is not None
-            and (stat.st_ino, stat.st_mtime_ns, stat.st_size) == mark.of_file
-            and ((journal.st_ino, journal.st_size) if journal else None) == mark.of_journal
-        )
+        grows = _stat(self.journal)
+        return ((grows.st_ino, grows.st_size) if grows else None) == mark.of_journal and _is(mark.file, mark.of_file)
+
+    def grown(self, mark: Mark, lines: bytes) -> tuple[int, int] | None:
+        """The journal's inode and new size with these lines, where the files are `still` those of `mark`; None: they
+        are not, and nothing was added. The caller knows that the journal ends with a whole line."""
+        if mark.file is None or mark.of_journal is None or not _is(mark.file, mark.of_file):
+            return None
+        return journal.grown(self.journal, mark.of_journal, lines)
 
     def empty(self) -> bool:
         """`mark().nothing`, for less where that is so; a disk that can't tell counts as one that has nothing."""
@@ -103,7 +109,7 @@ class Place:
 
     def mark(self) -> Mark:
         newest: tuple[int, str, FileMark] | None = None
-        journal = _stat(self.journal)
+        grows = _stat(self.journal)
         for ending in _ENDINGS:
             path = self._file + ending
             if ending and not os.access(path, os.F_OK):  # nearly never there: half of what an error costs
@@ -117,7 +123,7 @@ class Place:
         return Mark(
             newest[1] if newest else None,
             newest[2] if newest else None,
-            (journal.st_ino, journal.st_size) if journal else None,
+            (grows.st_ino, grows.st_size) if grows else None,
         )
 
     def kind(self, path: str) -> Compression:
@@ -136,7 +142,7 @@ class Place:
         for other in others:
             self._replace(contents, other)
         self._replace(contents, kind)
-        sync_folder(self._folder)
+        journal.sync_folder(self._folder)
         for other in others:
             _unlink(self._file + ENDINGS[other])
 
@@ -240,6 +246,14 @@ def seen(folder: Path) -> dict[str, Seen]:
         mark = Mark(newest[1] if newest else None, newest[2] if newest else None, journal[1] if journal else None)
         out[stem] = Seen(Path(newest[1] if newest else journals[stem][0]), mark.stamp)
     return out
+
+
+def _is(path: str, found: FileMark | None) -> bool:
+    try:
+        stat = os.stat(path)
+    except FileNotFoundError:
+        return False
+    return (stat.st_ino, stat.st_mtime_ns, stat.st_size) == found
 
 
 def _stat(path: str) -> os.stat_result | None:

@@ -53,6 +53,7 @@ class Vault:
     def __init__(self, keys: Sequence[bytes] = (), encrypts: Callable[[str], bool] = lambda tenant: True) -> None:
         self._keys = {key_id(key): key for key in keys}
         self._encrypts = encrypts
+        self._safes: dict[str, Safe] = {}  # of tenants, for each turn
         self.current = key_id(keys[0]) if keys else None
 
     @property
@@ -61,7 +62,10 @@ class Vault:
         return list(self._keys)
 
     def of(self, tenant: str) -> Safe:
-        return Safe(self, tenant, tenant)
+        safe = self._safes.get(tenant)
+        if safe is None:
+            safe = self._safes[tenant] = Safe(self, tenant, tenant)
+        return safe
 
     def shared(self, tenant: str) -> Safe:
         """For files in which tenants lie together: sealed if this tenant's are, opened whoever's they are."""

@@ -30,6 +30,7 @@ class Ending:
         self._openings = manager.openings
         self._transcripts = manager.transcripts
         self._remember = manager.saving
+        self._never_forgotten = manager.longterm.never_forgotten
         self._clock = clock
 
     async def keep(
@@ -82,7 +83,8 @@ class Ending:
             log.warning("about somebody forgotten: %s", dead, extra={"conversation": claim.conversation})
             dead = None
         for _ in range(5):
-            if await self.was_forgotten(claim):  # at each try: who forgets somebody removes the session first
+            # At each try: who forgets somebody removes the session first.
+            if not self._never_forgotten(ref.tenant, ref.user) and await self.was_forgotten(claim):
                 await self._finish_forgotten(claim, dead, carry)
                 return None
             now = self._clock()

@@ -107,7 +107,8 @@ class Hooks:
 
     def begun(self, exchange: Exchange) -> asyncio.Future[None]:
         """Our own part of `after`, under way: what else the turn keeps goes to the disk with it."""
-        return asyncio.ensure_future(self._history.after(exchange))
+        doing = self._history.after(exchange)
+        return doing if isinstance(doing, asyncio.Future) else asyncio.ensure_future(doing)
 
     async def after(self, exchange: Exchange, ours: Awaitable[None] | None = None) -> None:
         """`ours`: what was `begun`. A disk that fails does not hold up the conversation."""

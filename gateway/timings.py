@@ -180,7 +180,9 @@ class Timings:
         def begun(*given: Any, **named: Any) -> Future[Any]:
             """Of what begins when it is called, and not when it is awaited."""
             began = monotonic()
-            doing = ensure_future(call(*given, **named))
+            doing = call(*given, **named)
+            if not isinstance(doing, Future):
+                doing = ensure_future(doing)
             doing.add_done_callback(partial(took, began))
             return doing
 

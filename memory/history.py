@@ -21,17 +21,17 @@ COUNTED = 100  # events, the newest, that the summary is made from: so that its 
 
 def with_events(memory: LongTermMemory, new: Sequence[MemoryEvent], language: Language | None) -> str:
     """The summary now that `new` events have come."""
-    told, gist = _parts(memory, events.count(memory))
-    if (counts := _tallied(memory, new)) is not None:
+    known = events.told(memory)
+    told, gist = _parts(memory, len(memory.events if known is None else known))
+    if (counts := _tallied(memory, known, new)) is not None:
         return _joined(counts.told(told, language), gist)
     counted = [*events.newest(memory, COUNTED - len(new)), *new]
     return _joined(summarise_events(told, counted[-COUNTED:], language), gist)
 
 
-def _tallied(memory: LongTermMemory, new: Sequence[MemoryEvent]) -> Tally | None:
+def _tallied(memory: LongTermMemory, known: Sequence[Event] | None, new: Sequence[MemoryEvent]) -> Tally | None:
     """All events and the new ones, counted on from the last time; None where not all of them count, or they can't be
     told apart. The counts lie beside the events: of those that there were, and of those that were to come."""
-    known = events.told(memory)
     if not known or not new or len(known) + len(new) > COUNTED:
         return None
     beside = events.beside(memory)

@@ -135,7 +135,10 @@ def _learned(
     memory: LongTermMemory, batch: Sequence[MemoryEvent], heard: Sequence[MemoryEvent], name: str | None = None
 ) -> Changes:
     known_already = told_events.knows(memory)
-    new = [event for event in batch if not known_already(event.event_id)]
+    new: list[MemoryEvent] = []
+    for event in batch:
+        if not known_already(event.event_id):
+            new.append(event)
     known: Sequence[Fact] = memory.facts
     changed: list[Fact] = []
     for event in (*new, *heard):

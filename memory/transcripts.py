@@ -26,6 +26,7 @@ from processors.models import iso
 _BLOCK = 64 * 1024
 _UNFINISHED = ".tmp"  # what the name of a file ends with that is to take another's place
 _GROWS = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+_MOST_PLACES = 1000
 _MAX_SCAN = 8 * 1024 * 1024  # bytes looked through for one conversation's tail among a person's other ones
 
 
@@ -42,6 +43,7 @@ class TranscriptFiles:
         self._plain_base = str(base)
         self._clock = clock
         self._vault = vault
+        self._places: dict[tuple[str, str], tuple[str, str]] = {}  # lock and folder of who said something lately
 
     def append(self, ref: ConversationRef, messages: Sequence[Message]) -> asyncio.Future[None]:
         """Begun at once, so that who has more to write has it written beside without a task."""
@@ -90,11 +92,17 @@ class TranscriptFiles:
     def _lines(self, ref: ConversationRef, messages: Sequence[Message]) -> tuple[str, str, str, bytes]:
         """What `_append` is told. Made by who has the messages at hand."""
         now, frame = self._clock(), {"agent": keys.agent_name(ref.agent), "conversation": ref.conversation}
-        written = iso(now)
-        said = [dump({**frame, **one, "timestamp": one.get("timestamp") or written}) for one in messages]
-        tenant, person = keys.transcript_place(self._plain_base, ref.tenant, ref.user)
-        lines = self._vault.of(ref.tenant).seal_lines(said)
-        return file_locks.lock_file(tenant, person), f"{tenant}/{person}", f"{written[:7]}.jsonl", lines
+        written, said = iso(now), []
+        for one in messages:
+            said.append(dump({**frame, **one, "timestamp": one.get("timestamp") or written}))
+        place = self._places.get((ref.tenant, ref.user))
+        if place is None:
+            tenant, person = keys.transcript_place(self._plain_base, ref.tenant, ref.user)
+            if len(self._places) >= _MOST_PLACES:
+                self._places.clear()
+            place = file_locks.lock_file(tenant, person), f"{tenant}/{person}"
+            self._places[ref.tenant, ref.user] = place
+        return *place, f"{written[:7]}.jsonl", self._vault.of(ref.tenant).seal_lines(said)
 
     def _silent(self, ref: ConversationRef) -> bool:
         """Whether one look tells that nothing of the person is kept, which is so of everybody whom nobody has met."""

@@ -131,7 +131,8 @@ class Lanes:
     def _write(self, lane: _Lane, batch: list[_Waiting]) -> None:
         _, tenant, user = lane
         # Nobody's own: a caller who is cancelled must not take the others' writes along.
-        work = self._write_all(tenant, user, [addition for addition, _ in batch])
+        additions = [batch[0][0]] if len(batch) == 1 else [addition for addition, _ in batch]
+        work = self._write_all(tenant, user, additions)
         write = work if isinstance(work, asyncio.Future) else asyncio.ensure_future(work)
         self._writes.add(write)
         write.add_done_callback(partial(self._written, lane, batch))

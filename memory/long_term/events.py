@@ -13,7 +13,7 @@ import orjson
 from pydantic import BaseModel, PrivateAttr
 
 from memory.long_term.event import Event
-from memory.long_term.many import Many, among, digests, newer_behind
+from memory.long_term.many import Many, digest, digests, holds, newer_behind
 from memory.models import LongTermMemory
 from memory.retention import Retention, keep
 from processors.models import MemoryEvent
@@ -92,21 +92,21 @@ class InOrder(list[Event]):
 
     def knows(self, event_id: str | None) -> bool:
         """By what lies together: of the events themselves none is touched for it."""
-        return among(self._ids, event_id)
+        return event_id is not None and holds(self._ids, digest(event_id))
 
     def grown(self, new: Sequence[Event], now: datetime, rules: Retention) -> Sequence[Event] | None:
         """With one that is the newest and not known yet, where nothing has to go for it; else None."""
         if len(new) != 1 or not self or len(self) + 1 >= MANY or len(self) >= (rules.max_events or MANY):
             return None
-        one = new[0]
-        if one.timestamp < self[-1].timestamp or self.knows(one.event_id):
+        one, named = new[0], digests(new)
+        if one.timestamp < self[-1].timestamp or (one.event_id is not None and holds(self._ids, named)):
             return None
         if rules.days and self[0].timestamp < now - timedelta(days=rules.days):
             return None
         out = InOrder.__new__(InOrder)
         out.extend(self)
         out.append(one)
-        out._ids = self._ids + digests(new)
+        out._ids = self._ids + named
         return out
 
     def important(self, least: float, most: int) -> list[Event]:

@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+import msgspec
 import orjson
 
 from config.vault import PLAIN, Locked, Vault
@@ -38,7 +39,7 @@ _LONG, _MOST_SPELLED = 64 * 1024, 1000
 _MOST_PLACES = 1000
 
 
-class Decision(NamedTuple):
+class Decision(msgspec.Struct, frozen=True):
     """What additions come to, beside what was known."""
 
     mark: Mark  # of the files that say what was known
@@ -68,6 +69,7 @@ class Files:
         self._clock = clock
         self._noted = noted or (lambda tenant, user: None)
         self._forgotten = Marks(base)
+        self.never_forgotten = self._forgotten.surely_not  # asked several times a turn
         self._places: dict[tuple[str, str], Place] = {}  # of whom was looked at lately
         self._spelled: set[FileMark] = set()  # long files that were UTF-8 when they were read
         self._folding = Unhurried("folding journals")
@@ -265,9 +267,6 @@ class Files:
         except OSError as error:
             raise _unavailable("read", self._place(tenant, user), error) from error
 
-    def never_forgotten(self, tenant: str, user: str) -> bool:
-        return self._forgotten.surely_not(tenant, user)
-
     def tidy_marks(self, tenant: str) -> None:
         with _faults("removed", self._place(tenant, "any")):
             self._forgotten.tidy(tenant, self._clock())
@@ -300,7 +299,7 @@ class Files:
                 decision = self._decided(self._known(place, tenant, user), tenant, additions)
             else:
                 decision = Decision(place.mark(), _dumped([addition.line for addition in additions]), None)
-        mark, lines, memory, _ = decision
+        mark, lines, memory = decision.mark, decision.lines, decision.memory
         if grown is None:
             if not lines:
                 return

@@ -44,6 +44,9 @@ class Marks:
             with suppress(OSError):  # made for the looks to come: one that finds nothing takes several times as long
                 os.mkdir(folder)
             return None
+        known = self._names.get(folder)
+        if known is not None and known[0] == changed and not known[1]:  # nearly always
+            return None
         try:
             if not self._may_hold(folder, changed, user):
                 return None

@@ -239,21 +239,26 @@ def _unpacked(block: bytes) -> list[Event]:
 
 def digests(some: Sequence[Event]) -> bytes:
     """What their ids are known by."""
+    if len(some) == 1:  # each turn's
+        return digest(some[0].event_id)
     return array("q", [-1 if (name := one.event_id) is None else hash(name) for one in some]).tobytes()
 
 
 def among(ids: bytes, event_id: str | None) -> bool:
     """Whether one of those whose `digests` they are has this id."""
-    if event_id is None:
-        return False
-    wanted, at = _digest(event_id), -1
+    return event_id is not None and holds(ids, digest(event_id))
+
+
+def holds(ids: bytes, wanted: bytes) -> bool:
+    """Whether that digest is one of them."""
+    at = -1
     while (at := ids.find(wanted, at + 1)) >= 0:
         if at % _DIGEST == 0:
             return True
     return False
 
 
-def _digest(event_id: str | None) -> bytes:
-    """Python's own, which each process keys anew: nobody can choose ids that are taken for one another. No text has
-    that of -1: nobody asks for what has no id."""
+def digest(event_id: str | None) -> bytes:
+    """What an id is known by: Python's own, which each process keys anew, so that nobody can choose ids that are taken
+    for one another. No text has that of -1: nobody asks for what has no id."""
     return (-1 if event_id is None else hash(event_id)).to_bytes(_DIGEST, sys.byteorder, signed=True)

@@ -97,6 +97,11 @@ class Hooks:
         self._watching = watching
         self._told: OrderedDict[str, None] = OrderedDict()
 
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else's looks on."""
+        return not self._others
+
     async def before(self, exchange: Exchange, known: Mapping[str, Any]) -> dict[str, Any]:
         """What the model is told: the history, over it what is `known` of the person, over that what others add."""
         told = dict(await self._history.before(exchange)) | dict(known)

@@ -14,7 +14,7 @@ import msgspec
 from gateway.fitting import newest
 from gateway.homes import Known
 from gateway.moment import Moment
-from gateway.prompt import HISTORY_CHARACTERS, fitting
+from gateway.prompt import HISTORY_CHARACTERS, asks_who, fitting
 from gateway.responder import access_of
 from gateway.standalone import size_of
 from gateway.tools import MemoryTools
@@ -35,7 +35,7 @@ MOST_PROCEDURES = 3
 MOST_MEMORIES = 5  # of what was said and done before, beside the facts
 _LOOKED_AT = 60  # hits of one search
 _MEMORY_KINDS = ("event", "episode")
-_learned_at = attrgetter("created_at")
+_learned_at, _ended_at = attrgetter("created_at"), attrgetter("ended_at")
 _OWN = (Scope.SESSION, Scope.USER)
 # The score from which such a memory is worth its place: a higher one keeps back many that are needed (at 0.25 one in
 # six of those that would be among the five), a lower one lets in what has next to nothing to do with the message.
@@ -72,8 +72,11 @@ class Minded(msgspec.Struct, frozen=True):
 
 
 class Minding:
-    def __init__(self, manager: MemoryManager) -> None:
+    """`all_told`: somebody may look at what is told to the model who needs all of it, whatever the prompt asks for."""
+
+    def __init__(self, manager: MemoryManager, *, all_told: bool = True) -> None:
         self._manager = manager
+        self._all_told = all_told
         self._later: set[asyncio.Task[None]] = set()
 
     async def of(
@@ -117,8 +120,9 @@ class Minding:
                 platform=moment.last.platform,
                 intent=moment.session.last_intent or EventType.GENERIC_EVENT.value,
             )
-        episodes = memory.episodes if memory else []
-        last = sorted(episodes, key=lambda one: one.ended_at)[-_EPISODES:] if episodes else episodes
+        who = ""
+        if memory and (self._all_told or asks_who(moment.agent.instructions or "")):
+            who = in_words(memory, own, sorted(memory.episodes, key=_ended_at)[-_EPISODES:])
         return Minded(
             memory=memory,
             attributes={one.key: one.value for one in own},
@@ -126,7 +130,7 @@ class Minding:
             memories=memories,
             notes=[line(one) for one in known if one.scope not in _OWN] if len(own) < len(known) else [],
             procedures=fitting[:MOST_PROCEDURES],
-            user_context=in_words(memory, own, last) if memory else "",
+            user_context=who,
             used=used,
             tools=MemoryTools(self._manager, ref, source, mask=moment.tenant.privacy.mask),
         )

@@ -83,7 +83,7 @@ def build(
     is remembered what fits least, then of the shop's answers the last, then of the instructions the end. `text` is
     never cut here: see `Room.own`; `ending` is what else the model is to do, this time."""
     instructions = instructions.strip()
-    if "{{" in instructions:
+    if asks_who(instructions):
         told_of = _block("customer", str(context.get("user_context") or ""))
         instructions = _USER_CONTEXT.sub(lambda _: told_of, instructions)
     fixed = f"{RULES}\n\nShop: {shop}"
@@ -107,6 +107,11 @@ def build(
     else:
         messages.append({"role": "user", "content": text})
     return messages
+
+
+def asks_who(instructions: str) -> bool:
+    """Whether the context's `user_context` may have a place in them."""
+    return "{{" in instructions
 
 
 @dataclass(slots=True)  # not frozen, which takes as long as all else in making one
@@ -325,8 +330,8 @@ def _events(events: Sequence[dict[str, Any] | Told], history: Sequence[Mapping[s
     for event in events:
         if not isinstance(event, dict):
             if (said := event.said) not in told:
-                when = event.timestamp.astimezone(now.tzinfo)
-                out.append(f"{when:%Y-%m-%d} {event.event_type}: {said[:EVENT_CHARACTERS]}")
+                day = event.timestamp.astimezone(now.tzinfo).isoformat()[:10]  # strftime takes five times as long
+                out.append(f"{day} {event.event_type}: {said[:EVENT_CHARACTERS]}")
             continue
         said = str(event.get("payload", {}).get("original_message", ""))
         if said not in told:

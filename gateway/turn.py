@@ -123,11 +123,11 @@ class Turn:
         self._settlers = settlers
         self._manager = manager
         self._openings = manager.openings
-        self._minding = Minding(manager)
         self._ending = Ending(inbox, manager, clock)
         self._names = names
         self._notices = Notices(manager)
         self._hooks = hooks or Hooks(History(manager.transcripts))
+        self._minding = Minding(manager, all_told=not self._hooks.alone)
         self._after_hours = after_hours
         self._routing = routing
         self._ask_staff = ask_staff

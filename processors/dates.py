@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 from operator import itemgetter
+from typing import Any
 
 from processors.normalise import normalise
 from processors.numbers import COUNT, count_of
@@ -113,10 +114,15 @@ def _in_order(plain: str, today: date) -> Sequence[date]:
 def _days(plain: str, today: date, may: int) -> Iterator[tuple[int, date]]:
     """`may`: the bits of the patterns that may match."""
     if may & _A_DATE:
-        numbered = [(m.start(), m[1], _MONTH[_key(m[2])], m[3]) for m in _DAY_MONTH.finditer(plain)]
-        numbered += [(m.start(), m[2], _MONTH[_key(m[1])], m[3]) for m in _MONTH_DAY.finditer(plain)]
-        numbered += [(m.start(), m[1], int(m[2]), m[3]) for m in _NUMBERS.finditer(plain)]
-        numbered += [(m.start(), m[3], int(m[2]), m[1]) for m in _ISO.finditer(plain)]
+        numbered: list[tuple[int, Any, int, Any]] = []
+        if may & _DAY_MONTH.bits:
+            numbered += [(m.start(), m[1], _MONTH[_key(m[2])], m[3]) for m in _DAY_MONTH.finditer(plain)]
+        if may & _MONTH_DAY.bits:
+            numbered += [(m.start(), m[2], _MONTH[_key(m[1])], m[3]) for m in _MONTH_DAY.finditer(plain)]
+        if may & _NUMBERS.bits:
+            numbered += [(m.start(), m[1], int(m[2]), m[3]) for m in _NUMBERS.finditer(plain)]
+        if may & _ISO.bits:
+            numbered += [(m.start(), m[3], int(m[2]), m[1]) for m in _ISO.finditer(plain)]
         for at, day, month, year in numbered:
             if (known := _day(int(day), month, year, today)) is not None:
                 yield at, known
@@ -177,13 +183,19 @@ def times(text: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _times(plain: str) -> Sequence[str]:
-    if not may_match(plain) & _A_TIME:
+    if not (may := may_match(plain) & _A_TIME):
         return ()
-    found = [(m.start(), _twelve(int(m[1]), m[3]), int(m[2])) for m in _CLOCK.finditer(plain)]
-    found += [(m.start(), _twelve(int(m[1]), m[2]), 0) for m in _AM_PM.finditer(plain)]
-    found += [(m.start(), *_thai(m)) for m in _THAI_TIME.finditer(plain)]
-    found += [(m.start(), *_spoken(m)) for m in _SPOKEN.finditer(plain)]
-    return tuple(dict.fromkeys(f"{hour:02d}:{minute:02d}" for _, hour, minute in sorted(found) if 0 <= hour < 24))
+    found: list[tuple[int, int, int]] = []
+    if may & _CLOCK.bits:
+        found += [(m.start(), _twelve(int(m[1]), m[3]), int(m[2])) for m in _CLOCK.finditer(plain)]
+    if may & _AM_PM.bits:
+        found += [(m.start(), _twelve(int(m[1]), m[2]), 0) for m in _AM_PM.finditer(plain)]
+    if may & _THAI_TIME.bits:
+        found += [(m.start(), *_thai(m)) for m in _THAI_TIME.finditer(plain)]
+    if may & _SPOKEN.bits:
+        found += [(m.start(), *_spoken(m)) for m in _SPOKEN.finditer(plain)]
+    told = [f"{hour:02d}:{minute:02d}" for _, hour, minute in sorted(found) if 0 <= hour < 24]
+    return tuple(dict.fromkeys(told))
 
 
 def _twelve(hour: int, half: str | None) -> int:

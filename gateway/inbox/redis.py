@@ -252,11 +252,13 @@ class RedisInbox:
         return self._copied(name, key, arguments) if self._copies else self._run(name, arguments, key)
 
     async def _copied(self, name: str, key: str, arguments: list[Any]) -> Any:
-        script = self._scripts[name]
+        script, sent = self._scripts[name], None
         try:
             answer, copied = await run_copied(script, key, arguments, self._copies, COPYING)
         except (RedisError, OSError) as error:
-            with mapped(_sent(error)):
+            sent = _sent(error)
+        if sent is not None:  # once more, and not in there: what comes of it would be told together with the first
+            with mapped(sent):
                 answer, copied = await run_copied(script, key, arguments, self._copies, COPYING)
         if copied < self._copies:
             log.warning("kept on %d of %d replicas within %g s", copied, self._copies, COPYING)

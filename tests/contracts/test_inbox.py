@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 import uvloop
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from gateway.errors import InboxUnavailable
 from gateway.inbox.base import Inbox, Outcome, Policy, SessionWrite
@@ -588,6 +589,33 @@ def test_a_put_that_nobody_took_is_known_to_stand_nowhere(loop: str, met_before:
             return caught.value.ambiguous
 
         assert runner(put_away()) is False
+
+
+class BrokenOff:
+    """A script for which nobody listens at first; then the connection breaks behind the words."""
+
+    registered_client = None
+
+    def __init__(self) -> None:
+        self.ends = ["Error 111 connecting to localhost:6379.", "Connection closed by server."]
+
+    async def __call__(self, *_: object) -> None:
+        raise RedisConnectionError(self.ends.pop(0))
+
+
+@pytest.mark.parametrize("copies", [0, 1])
+async def test_a_put_that_broke_off_the_second_time_may_stand_there(
+    monkeypatch: pytest.MonkeyPatch, copies: int
+) -> None:
+    """That nobody took it the first time tells nothing of the second."""
+    script = BrokenOff()
+    monkeypatch.setattr("gateway.inbox.redis.run_copied", script)
+    inbox = RedisInbox(connect("unix:///nowhere", retries=0), copies=copies)
+    inbox._scripts["put"] = script  # type: ignore[assignment]
+    with pytest.raises(InboxUnavailable) as caught:
+        await inbox.put([(message("e1"), AT_ONCE)])
+    await inbox.close()
+    assert (caught.value.ambiguous, script.ends) == (True, [])
 
 
 async def test_what_waits_of_somebody_forgotten_goes_with_the_answer_kept_for_it(

@@ -1,4 +1,4 @@
-"""POST to one address over kept connections, with as little work as a call can take: a body out, an answer in, whole or
+"""Calls to one address over kept connections, with as little work as one can take: a body out, an answer in, whole or
 as it comes.
 
 aiohttp opens the connections (its TLS, its resolver, its limit) and keeps none of them; what it does around each call
@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 import httptools
@@ -117,13 +117,21 @@ class Posts:
         self._idle: list[_Line] = []  # the one that was used last at the end
         self._sweeping: asyncio.TimerHandle | None = None
 
-    async def post(self, head: bytes, body: bytes, timeout: ClientTimeout, seconds: float | None = None) -> Posted:
+    def get(self, head: bytes, timeout: ClientTimeout) -> Coroutine[Any, Any, Posted]:
+        """`head` as `head_of` gives it for a GET."""
+        return self.post(head, None, timeout)
+
+    async def post(
+        self, head: bytes, body: bytes | None, timeout: ClientTimeout, seconds: float | None = None
+    ) -> Posted:
         """`head` as `head_of` gives it; of `timeout` `total`, `connect` and `sock_connect` count. `seconds` in place of
         `total`, where that is another one each time."""
         seconds = timeout.total if seconds is None else seconds
         late = None if seconds is None else self._loop.time() + seconds
         line = self._kept() or await self._opened(timeout, seconds)
-        answer = line.asked(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body))
+        answer = line.asked(
+            head + b"\r\n" if body is None else b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
+        )
         timer = self._loop.call_at(late, line.late) if late is not None else None
         try:
             posted = await answer
@@ -354,9 +362,9 @@ def encoded(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body).encode()
 
 
-def head_of(url: str, headers: Mapping[str, str]) -> bytes:
-    """The head of a POST but for its length, with the credentials in the URL unless `headers` have others. Raises
-    ValueError, which does not quote it, for what fits in no header."""
+def head_of(url: str, headers: Mapping[str, str], verb: str = "POST") -> bytes:
+    """The head of a POST but for its length, or of a GET, with the credentials in the URL unless `headers` have others.
+    Raises ValueError, which does not quote it, for what fits in no header."""
     from aiohttp import encode_basic_auth
     from yarl import URL
 
@@ -367,5 +375,5 @@ def head_of(url: str, headers: Mapping[str, str]) -> bytes:
     named |= headers
     if any(_CONTROL.search(value) for value in named.values()):
         raise ValueError("a header holds what none can hold")
-    lines = [f"POST {place.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
+    lines = [f"{verb} {place.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
     return "".join(f"{line}\r\n" for line in lines).encode("utf-8")

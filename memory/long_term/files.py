@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 # each line is the summary. Four times as many cost whoever reads them anew four milliseconds, and are folded in at
 # once.
 JOURNAL_BYTES, _AT_ONCE = 32 * 1024, 4
-_LONG, _MOST_SPELLED = 64 * 1024, 1000
+_LONG, _MOST_SPELLED = 8 * 1024, 4000
 _MOST_PLACES = 1000
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from memory.recall.beside import Beside
-from memory.recall.entry import Entry, Findable, Hit, Keep, anything, frames, in_line
+from memory.recall.entry import Entry, Findable, Frames, Hit, Keep, anything, frames, in_line
 from memory.recall.lexical import Fit, Lexical, Packed, best_of, no_texts
 from memory.recall.speakers import Speakers
 from memory.recall.terms import asked as asked_terms
@@ -109,16 +109,16 @@ class Ranking:
             went = None
         if went is None:
             self._beside, self._end, self._few, self._line = Beside(len(self._ids)), None, [], array("i")
-            given = list(many)
-            theirs = {one.id for one in given}
-            for name in self._number.keys() - {one.id for one in few} - theirs:
+            given, told = list(many), frames(many)
+            theirs = {*told.ids}
+            for name in self._number.keys() - theirs - {one.id for one in few}:
                 self._drop(name)
             for number in [number for number, one in self._entries.items() if one.id in theirs]:
                 del self._entries[number]  # it was one of the few
-            while given and given[-1].id in shown and given[-1].id not in self._number:
+            while given and (last := told.ids[len(given) - 1]) in shown and last not in self._number:
                 given.pop()
             self._take_few(few)
-            self._take_many(many, given, 0)
+            self._take_many(many, given, 0, told)
             return True
         for place, number in enumerate(self._line[:went], self._first):
             if number >= 0 and self._places[number] == place:
@@ -153,10 +153,13 @@ class Ranking:
         self._speakers = Speakers({one.by for one in few if one.by})
         self._few = few
 
-    def _take_many(self, many: Sequence[Findable], new: Sequence[Findable], first: int) -> None:
-        """`new` are at the end of them; `first`: the place in the line of the first of them."""
+    def _take_many(
+        self, many: Sequence[Findable], new: Sequence[Findable], first: int, told: Frames | None = None
+    ) -> None:
+        """`new` are at the end of them; `first`: the place in the line of the first of them; `told`: what is needed of
+        them, and of what comes behind them."""
         begin = len(self._line)
-        self._line += self._all_taken(new, first + begin)
+        self._line += self._all_taken(new, told or frames(new), first + begin)
         self._give(many, first)  # until here what went can be looked up
         line = self._in_line(self._line[begin:])
         if not begin:
@@ -181,12 +184,12 @@ class Ranking:
         some = dict.fromkeys(numbers)
         return sorted([(at, ids[one], one) for one in some if one >= 0 and (at := times[one]) < math.inf])
 
-    def _all_taken(self, some: Sequence[Findable], place: int) -> array[int]:
+    def _all_taken(self, some: Sequence[Findable], told: Frames, place: int) -> array[int]:
         """Their numbers; nearly always they are known, and there may be a thousand. They stand at this place in the
         line and the following."""
         of, marks, weights, times, places = self._number, self._marks, self._weights, self._times, self._places
         out = array("i")
-        for at_place, (one, name, mark, weight, at) in enumerate(zip(some, *frames(some), strict=True), place):
+        for at_place, (one, name, mark, weight, at) in enumerate(zip(some, *told, strict=False), place):
             number: int | None = of.get(name)
             if number is None or marks[number] != mark:
                 number = self._taken(one)

@@ -96,6 +96,8 @@ class Lexical:
         self._there = (1 << len(self) - self._begin) - 1  # of the last ones, those that are not gone
         # Words that a slip may have been made in, by their first letter, in order.
         self._latin = {first: sorted(words) for first, words in given.latin.items()}
+        # Latin words and numbers that more than one text has, or had; None: not known, as some lie in a file or packed.
+        self._twice: set[str] | None = None if given.lengths else set()
         self._plain = Texts(given.plain)
         self._said: dict[int, tuple[str, ...]] = {}
         self._total = sum(self._lengths)
@@ -120,6 +122,15 @@ class Lexical:
             self._pack()
         bit, last, again = 1 << number - self._begin, self._last, self._again
         new = last if self._unread is None else self._beside
+        for word in text.words:
+            if word[0] == "#":
+                continue
+            if self._twice is not None and word in last:
+                self._twice.add(word)
+            if not word.isdigit():
+                known = self._latin.setdefault(word[0], [])
+                if (at := bisect_left(known, word)) == len(known) or known[at] != word:
+                    known.insert(at, word)
         for term in said:
             where, has = new, new.get(term)
             if has is None:
@@ -133,11 +144,6 @@ class Lexical:
                 counts = again.setdefault(term, {})
                 counts[number] = counts.get(number, 1) + 1
         self._there |= bit
-        for word in text.words:
-            if not (word[0] == "#" or word.isdigit()):
-                known = self._latin.setdefault(word[0], [])
-                if (at := bisect_left(known, word)) == len(known) or known[at] != word:
-                    known.insert(at, word)
         self._lengths.append(len(said))
         self._plain.add(text.plain)
         self._total += len(said)
@@ -200,7 +206,7 @@ class Lexical:
         }
         self._packed = self._packed.with_more(more, len(self))
         self._plain.pack()
-        self._last, self._unread, self._beside = {}, None, {}
+        self._last, self._unread, self._beside, self._twice = {}, None, {}, None
         self._there, self._begin, self._asked = 0, len(self), {}
 
     @property
@@ -447,12 +453,15 @@ class Lexical:
         )
 
     def _echo(self, scores: dict[int, float], asked: Collection[str]) -> Sequence[int]:
-        """All of them, the best first, where it lifted none."""
+        """All of them, the best first, where it lifted none and had to know."""
+        twice = self._twice
+        if twice is not None and not twice:
+            return ()
         best = best_of(scores, _ECHO_TO)
         told: dict[str, float] = {}
         for number in best[:_ECHO_FROM]:
             for word in self._words(number):
-                if word not in asked:
+                if word not in asked and (twice is None or word in twice):
                     told[word] = told.get(word, 0.0) + scores[number]
         self._read(told)
         total = len(self._lengths) - len(self._gone)

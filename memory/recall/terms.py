@@ -97,10 +97,13 @@ def groups(run: str) -> Sequence[str]:
     return [run[at : at + 3] for at in range(count)] or [run]
 
 
+_THREES = [slice(at, at + 3) for at in range(_CUT)]  # the same for all: there is less to be touched
+
+
 @cache
 def _cut(count: int) -> Callable[[str], tuple[str, ...]]:
     """In one call, which takes half of what a loop takes."""
-    return itemgetter(*[slice(at, at + 3) for at in range(count)])
+    return itemgetter(*_THREES[:count])
 
 
 def idle(word: str) -> bool:
@@ -115,6 +118,8 @@ def thai(word: str) -> bool:
 @lru_cache(maxsize=4096)
 def stem(word: str) -> str:
     """ "opens", "opening", "opened" are one word, so are "city" and "cities"."""
+    if word[-1].isdigit():  # a code
+        return word
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)]
@@ -127,7 +132,7 @@ def topics(normalised: str) -> list[str]:
     """What a text speaks of: "#allergy"."""
     names, automaton = _topics()
     found = automaton.find_matches_as_indexes(words_apart(normalised))
-    return list(dict.fromkeys(f"#{name}" for index, _, _ in found for name in names[index]))
+    return list(dict.fromkeys([name for index, _, _ in found for name in names[index]]))
 
 
 def topic_words(topic: str) -> list[str]:
@@ -143,11 +148,11 @@ def edition() -> int:
 
 
 @cache
-def _topics() -> tuple[list[list[str]], AhoCorasick]:
+def _topics() -> tuple[list[tuple[str, ...]], AhoCorasick]:
     data = yaml.safe_load(_LISTED.read_text(encoding="utf-8"))
     names: dict[str, list[str]] = {}
     for name, listed in data.items():
         for word in filter(None, map(normalise, listed.split(";"))):
-            names.setdefault(words_apart(word), []).extend([name] if name else [])
+            names.setdefault(words_apart(word), []).extend([f"#{name}"] if name else [])
     words = sorted(names)
-    return [names[word] for word in words], AhoCorasick(words, matchkind=MatchKind.LeftmostLongest)
+    return [tuple(names[word]) for word in words], AhoCorasick(words, matchkind=MatchKind.LeftmostLongest)

@@ -107,10 +107,10 @@ class Rules:
                     types[phrase] = [_Hit(event_type, _OWN, keyword)]
                     masks.discard(phrase)
         words = sorted({*types, *masks})
-        self._hits = [types.get(phrase, []) for phrase in words]
+        self._hits = [tuple(types.get(phrase, ())) for phrase in words]
         self._types = AhoCorasick(words, matchkind=MatchKind.LeftmostLongest)
         words = sorted({*marks, *masks})
-        self._marks = [frozenset(marks.get(phrase, ())) for phrase in words]
+        self._marks = [tuple(sorted(marks.get(phrase, ()))) for phrase in words]
         self._markers = AhoCorasick(words, matchkind=MatchKind.LeftmostLongest)
         self._wording = default_wording()  # now: what it looks for is found in the pass that all share
         self._verdict = lru_cache(maxsize=256)(self._classify)  # a turn asks more than once about a message

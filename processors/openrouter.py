@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 from msgspec import structs
 
+from processors import lenient
 from processors.attempts import Attempts
 from processors.ladder import LAST, Ladder, request_body
 from processors.llm import (
@@ -319,6 +320,6 @@ def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
 
 def _read(raw: bytes) -> Any:
     try:
-        return orjson.loads(raw)
-    except orjson.JSONDecodeError:
+        return lenient.loads(raw)
+    except ValueError:
         raise LLMUnavailable("the language model's answer is not JSON") from None

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from processors import lenient
 from processors.openrouter_errors import from_body
 
 _END = b"[DONE]"
@@ -50,6 +51,8 @@ class Streamed:
         self._calls: dict[int, list[dict[str, str]]] = {}  # by their index: some endpoints say 0 of every call
         self._of_all: dict[str, Any] = {}  # model, provider, usage: the same in each chunk, or in the last alone
         self._reason: str | None = None
+        self._half = ""  # of a character that was cut in two between pieces
+        self._mend = False
 
     def take(self, data: bytes) -> str:
         """The text in it, "" where there is none yet. Raises LLMError for an error told in the stream, ValueError for
@@ -78,7 +81,8 @@ class Streamed:
                 for _, calls in sorted(self._calls.items())
                 for call in calls
             ]
-        return {**self._of_all, "choices": [{"message": message, "finish_reason": self._reason}]}
+        answer = {**self._of_all, "choices": [{"message": message, "finish_reason": self._reason}]}
+        return lenient.mended(answer) if self._mend else answer
 
     def _plain(self, chunks: Sequence[_Chunk]) -> str:
         of_all, texts = self._of_all, []
@@ -103,7 +107,21 @@ class Streamed:
 
     def _line(self, line: bytes) -> str:
         data = line[5:].strip() if line.startswith(b"data:") else b""
-        return self._other(orjson.loads(data)) if data and data != _END else ""
+        if not data or data == _END:
+            return ""
+        try:
+            return self._other(orjson.loads(data))
+        except orjson.JSONDecodeError:
+            chunk = lenient.with_halves(data)
+        self._mend = True
+        return self._paired(self._other(chunk))
+
+    def _paired(self, text: str) -> str:
+        """What of a text with halves of characters can be shown by now."""
+        text, self._half = (self._half if "\udc00" <= text[:1] <= "\udfff" else "") + text, ""
+        if "\ud800" <= text[-1:] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return lenient.whole(text)
 
     def _other(self, chunk: Any) -> str:
         """What is more, or other, than a piece of text."""

@@ -6,9 +6,6 @@ Nothing here raises for odd content: a getter gives the value when it has the ri
 from __future__ import annotations
 
 import hashlib
-import json
-import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,13 +13,11 @@ import orjson
 
 from gateway.errors import NotJson
 from gateway.messages import MAX_TEXT
+from processors import lenient
 
 Object = Mapping[str, Any]
 
 EMPTY: Object = {}
-
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_LONGEST_NUMBER = 300  # digits; Python refuses to turn more than 4300 into an int, and no id has more than 20
 
 
 def load_json(body: bytes | str) -> Any:
@@ -32,28 +27,9 @@ def load_json(body: bytes | str) -> Any:
     Raises NotJson, also for JSON nested deeper than any platform nests it.
     """
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        pass
-    text = body.decode("utf-8-sig", "replace") if isinstance(body, bytes) else body
-    try:
-        value = json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_nothing)
-        return orjson.loads(_LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
-    except (ValueError, RecursionError) as error:
+        return lenient.loads(body)
+    except ValueError as error:
         raise NotJson("The body is not JSON.") from error
-
-
-def _int(digits: str) -> int | None:
-    return int(digits) if len(digits) < _LONGEST_NUMBER else None
-
-
-def _float(digits: str) -> float | None:
-    number = float(digits)
-    return number if math.isfinite(number) else None
-
-
-def _nothing(_: str) -> None:
-    return None
 
 
 def obj(parent: Object, key: str) -> Object:

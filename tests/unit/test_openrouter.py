@@ -395,6 +395,37 @@ def test_a_stream_may_be_cut_anywhere_on_its_way(size: int) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("contents", "shown"),
+    [
+        (["M \ud83d", "\udc55!"], ["M ", "👕!"]),  # cut in two
+        (["M \ud83d", "", "\udc55", "\ud83d", "\udc55"], ["M ", "", "👕", "", "👕"]),
+        (["M \ud83d", "!"], ["M ", "!"]),  # the other half never comes
+        (["\udc55", "M"], ["�", "M"]),
+        (["M \ud83d"], ["M "]),
+    ],
+)
+def test_a_character_cut_in_two_is_put_together(contents: list[str], shown: list[str]) -> None:
+    streamed = Streamed()
+    assert [
+        streamed.take(b"data: %b\n\n" % json.dumps({"choices": [{"delta": {"content": one}}]}).encode())
+        for one in contents
+    ] == shown
+    assert streamed.whole()["choices"][0]["message"]["content"] == "".join(contents).encode(
+        "utf-16", "surrogatepass"
+    ).decode("utf-16", "replace")
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_half_a_character_costs_nobody_the_answer(
+    standin: OpenRouterStandIn, llm: OpenRouter, streams: bool
+) -> None:
+    standin.streams = streams
+    standin.answers("One moment: ไซส์ M \ud83d")
+    assert "".join(await heard(llm, ask(standin))).startswith("One moment: ไซส์ M ")
+    assert len(standin.requests) == 1
+
+
 def test_each_call_of_a_stream_is_its_own_whatever_its_index() -> None:
     """Some endpoints send every call at once, whole, under the index 0."""
     streamed = Streamed()

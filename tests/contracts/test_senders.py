@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -218,6 +219,32 @@ async def test_a_spent_token_goes_by_push_where_that_is_allowed(line: LineSender
     assert line.instead(SHOP, line_target(channel="line-free"), call, error) is None
     await line.send(SHOP, target, other)
     assert [one.via for one in line_api.delivered[USER]] == ["push"]
+
+
+@pytest.mark.parametrize(
+    "fault", [None, Fault(cut=True), Fault(302, headers={"Location": "{url}/v2/bot/profile/{user}"})]
+)
+async def test_a_question_is_asked_again_where_the_connection_was_gone_or_the_answer_is_elsewhere(
+    line: LineSender, line_api: LineStandIn, fault: Fault | None
+) -> None:
+    line_api.profiles[USER] = {"displayName": "นก"}
+    assert await line.profile(SHOP, "line", USER) == "นก"
+    if fault is not None:
+        headers = {name: value.format(url=line_api.url, user=USER) for name, value in fault.headers.items()}
+        line_api.next(replace(fault, headers=headers))
+    assert await line.profile(SHOP, "line", USER) == "นก"
+    assert await line.profile(SHOP, "line", USER[:-1] + "f") == "LINE 1a1a"
+
+
+async def test_what_line_does_not_tell_is_no_name(line: LineSender, line_api: LineStandIn) -> None:
+    line_api.next(Fault(404, {"message": "Not found"}), Fault(200, "no JSON"), Fault(200, "[1]"))
+    with pytest.raises(SendRefused):
+        await line.profile(SHOP, "line", USER)
+    assert [await line.profile(SHOP, "line", USER) for _ in range(2)] == [None, None]
+    line_api.next(Fault(delay=1.0))
+    line._timeout = QUICK
+    with pytest.raises(SendFault):
+        await line.profile(SHOP, "line", USER)
 
 
 async def test_a_reply_that_may_have_landed_is_never_pushed(line_api: LineStandIn) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import MAXYEAR, UTC, datetime
 from enum import StrEnum
 from json.encoder import encode_basestring_ascii as _text
 from operator import attrgetter
@@ -64,6 +64,7 @@ DEFAULT_PRIORITY = {
 }
 MANY = frozenset({"allergies", "likes", "dislikes"})  # a person can have several of: always lists
 _new, _set = object.__new__, object.__setattr__
+_NONE = type(None)
 _any = json.JSONEncoder(default=str, sort_keys=True).encode
 _USERS = Scope.USER  # by its class it takes a call
 _FACT = FactType.FACT
@@ -182,6 +183,69 @@ class Fact(BaseModel):
 
 
 _BLANK = {name: field.get_default() for name, field in Fact.model_fields.items()}  # all of them, in their order
+
+
+_TYPES_BY_NAME = {str(one): one for one in FactType}
+_PRIORITIES_BY_NAME = {str(one): one for one in Priority}
+_SCOPES_BY_NAME = {str(one): one for one in Scope}
+_ALWAYS = frozenset(("type", "priority"))  # set also where a file says nothing of them
+_SAID, _SAID_OR_NOT = ("id", "key", "text"), ("agent", "source", "superseded_by")
+_CHOSEN = ("type", "priority", "scope")
+_COUNTS = ("times_confirmed", "times_contradicted")
+_TIMES = ("created_at", "last_used_at")
+
+
+def read(raw: Mapping[str, Any]) -> Fact | None:
+    """What `model_validate` gives of a fact as we write it, for less; None: that has to look closer."""
+    if not raw.keys() <= _BLANK.keys():
+        return None
+    out = {**_BLANK, "also_from": [], **raw}
+    confidence, sources = out["confidence"], out["also_from"]
+    plainly = (
+        confidence.__class__ is float
+        and 0.0 <= confidence <= 1.0
+        and out["pinned"].__class__ is bool
+        and sources.__class__ is list
+        and {*map(type, sources)} <= {str}
+        and {*[type(out[name]) for name in _SAID]} == {str}
+        and {*[type(out[name]) for name in _SAID_OR_NOT]} <= {str, _NONE}
+        and {*[type(out[name]) for name in _COUNTS]} == {int}
+        and min([out[name] for name in _COUNTS]) >= 0
+        and {*[type(raw[name]) for name in _CHOSEN if name in raw]} <= {str}
+    )
+    if not plainly:
+        return None
+    kind, scope = _TYPES_BY_NAME.get(raw.get("type", "fact")), _SCOPES_BY_NAME.get(raw.get("scope", "user"))
+    if kind is None or scope is None:
+        return None
+    priority = _PRIORITIES_BY_NAME.get(raw["priority"]) if "priority" in raw else DEFAULT_PRIORITY[kind]
+    if priority is None:
+        return None
+    for name in _TIMES:
+        at = _time(out[name])
+        if at is None:
+            return None
+        out[name] = at
+    out["type"], out["priority"], out["scope"], out["also_from"] = kind, priority, scope, list(sources)
+    fact = _new(Fact)
+    _set(fact, "__dict__", out)
+    _set(fact, "__pydantic_fields_set__", {*raw, *_ALWAYS})
+    _set(fact, "__pydantic_extra__", {})
+    _set(fact, "__pydantic_private__", None)
+    return fact
+
+
+def _time(told: Any) -> datetime | None:
+    """As `iso` writes it."""
+    if told.__class__ is not str or len(told) not in (20, 24) or told[-1] != "Z":
+        return None
+    if (told[4], told[7], told[10]) != ("-", "-", "T") or told[19] not in ".Z":
+        return None
+    try:
+        at = datetime.fromisoformat(told)
+    except ValueError:
+        return None
+    return at if 1 < at.year < MAXYEAR and at.tzinfo is UTC else None
 
 
 def said(key: str, value: Any) -> str:

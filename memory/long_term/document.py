@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import orjson
 from pydantic import BaseModel, ValidationError
 
+from memory import facts
 from memory.episodes import Episode
 from memory.facts import Fact, attributes, settled, without_keys
 from memory.long_term import events
@@ -473,6 +474,8 @@ def _is(model: type[BaseModel], value: Any) -> bool:
 
 def _model(model: type[M], value: Any) -> M | None:
     """None: it is none."""
+    if model is Fact and value.__class__ is dict and (fact := facts.read(value)) is not None:
+        return fact  # type: ignore[return-value]
     try:
         return model.model_validate(value)
     except ValidationError:

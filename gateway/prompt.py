@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import orjson
@@ -83,13 +83,12 @@ def build(
     is remembered what fits least, then of the shop's answers the last, then of the instructions the end. `text` is
     never cut here: see `Room.own`; `ending` is what else the model is to do, this time."""
     instructions = instructions.strip()
-    if asks_who(instructions):
+    if theirs := asks_who(instructions):
         told_of = _block("customer", str(context.get("user_context") or ""))
         instructions = _USER_CONTEXT.sub(lambda _: told_of, instructions)
-    fixed = f"{RULES}\n\nShop: {shop}"
+    fixed, whole = _begun(shop, instructions) if theirs else _begun_before(shop, instructions)
     parts = _Parts.of(context, knowledge, now, files, ending)
     said, moment = parts.said, parts.moment(language)
-    whole = f"{fixed}\n\n{instructions}"
     if room is not None and not room.fits([whole, *said, moment, text]):
         of = partial(_Parts.of, context, knowledge, now, files, ending)
         parts, instructions = _cut(of, parts, room, fixed, instructions, language, text)
@@ -107,6 +106,16 @@ def build(
     else:
         messages.append({"role": "user", "content": text})
     return messages
+
+
+def _begun(shop: str, instructions: str) -> tuple[str, str]:
+    """What comes first, without the instructions and with them."""
+    fixed = f"{RULES}\n\nShop: {shop}"
+    return fixed, f"{fixed}\n\n{instructions}"
+
+
+# The same strings as before, which are written as JSON faster; nothing is held that tells of a customer.
+_begun_before = lru_cache(maxsize=128)(_begun)
 
 
 def asks_who(instructions: str) -> bool:

@@ -286,7 +286,7 @@ class Ranking:
             speaker = self._speakers.named(asked)
             room = looked_at + len(told)  # what is shown takes no place of these
             best = fit.best[:room] or best_of(fit.scores, room)
-            found = self._in_talks({number: fit.scores[number] for number in best}, speaker)
+            found = self._in_talks({number: fit.scores[number] for number in best}, speaker, without=told)
             meant = self._meant(closeness, floor, speaker) if closeness else {}
         else:
             fit = self._lexical.scores(asked, least=enough, keep=let)
@@ -358,7 +358,9 @@ class Ranking:
         told = self._in_talks(dict(sorted(lifted.items(), key=itemgetter(1), reverse=True)), speaker, _BY_MEANING)
         return {number: value + floor for number, value in told.items()}
 
-    def _in_talks(self, scores: Mapping[int, float], speaker: str, part: float = 1.0) -> dict[int, float]:
+    def _in_talks(
+        self, scores: Mapping[int, float], speaker: str, part: float = 1.0, without: Iterable[int] = ()
+    ) -> dict[int, float]:
         """What each one's place among others makes of its score: what answers stands after what was asked, a talk about
         it has more of it than a word in passing, and who is asked about tells it best. `scores`: the best first."""
         after, before, talk_of = self._beside.quickly(len(scores))
@@ -373,6 +375,8 @@ class Ranking:
                 told[talk] = so_many + 1
         most = max(about.values(), default=1.0) / _TALK
         lifts = {talk: 1 + value / most for talk, value in about.items()}
+        for number in without:  # what nobody asks for
+            out.pop(number, None)
         for number, score in out.items():
             if (talk := talk_of[number]) < 0:
                 talk = number

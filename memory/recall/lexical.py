@@ -131,8 +131,9 @@ class Lexical:
                 known = self._latin.setdefault(word[0], [])
                 if (at := bisect_left(known, word)) == len(known) or known[at] != word:
                     known.insert(at, word)
+        get = new.get
         for term in said:
-            where, has = new, new.get(term)
+            where, has = new, get(term)
             if has is None:
                 if new is last or (has := last.get(term)) is None:
                     new[intern(term) if new is last else term] = bit  # others have nearly all of them too

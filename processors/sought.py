@@ -284,8 +284,11 @@ class _Seeker:
         self._needles = sum(one not in of_needle for one in words)
         self._leads = sum(one not in together for one in words)
         self._weights = [weights.get(word, 0) for word in words]
-        self._bits = [of_needle.get(word, 0) for word in words]
-        self._together = [together.get(word, []) for word in words[self._leads :]]
+        # One object for all that are equal: a message touches less.
+        same: dict[Any, Any] = {}
+        self._bits = [same.setdefault(bits, bits) for bits in [of_needle.get(word, 0) for word in words]]
+        pairs = [tuple(together.get(word, ())) for word in words[self._leads :]]
+        self._together: list[tuple[tuple[int, int], ...]] = [same.setdefault(one, one) for one in pairs]
         self._finder = AhoCorasick(words)
 
     def look(self, text: str) -> tuple[int, int, int]:

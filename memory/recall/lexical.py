@@ -273,8 +273,8 @@ class Lexical:
             fit = self._among_many(arrays, weighed, about, least, keep)
         else:
             fit = self._among_few(weighed, about)
-        if echo and fit.scores:
-            fit = fit._replace(best=self._echo(fit.scores, weighed.words))
+        if echo and fit.scores and (best := self._echo(fit.scores, weighed.words)):
+            fit = Fit(fit.scores, fit.share, fit.worded, best)
         self._asked = {}
         return fit
 

@@ -278,7 +278,6 @@ class Ranking:
             return []
         looked_at = _MOST if most is None else _FOR_A_FEW
         asked = asked_terms(question)
-        enough = FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else WORD
         let = None if keep is anything else lambda number: keep(self._entry(number))
         told = [self._number[one] for one in self._number.keys() & shown]
         if around:
@@ -289,16 +288,19 @@ class Ranking:
             found = self._in_talks({number: fit.scores[number] for number in best}, speaker, without=told)
             meant = self._meant(closeness, floor, speaker) if closeness else {}
         else:
+            enough = FOUND if len(asked.words) + sum(map(len, asked.runs)) / 4 > 2 else WORD
             fit = self._lexical.scores(asked, least=enough, keep=let)
             found = {number: score for number, score in fit.scores.items() if fit.share(number) >= enough}
             surely = floor + (1 - floor) * SURELY
             meant = {number: value for number, value in self._close(closeness).items() if value >= surely}
+            for number in told:
+                found.pop(number, None)
         if let is not None:
             found = {number: score for number, score in found.items() if let(number)}
             meant = {number: value for number, value in meant.items() if let(number)}
-        for number in told:
-            found.pop(number, None)
-            meant.pop(number, None)
+        if meant:
+            for number in told:
+                meant.pop(number, None)
         if not around and any(fit.share(number) > _ALL for number in (*found, *meant)):
             # Where the words stand somewhere, what is about the same thing alone is not what was looked for.
             found = {number: score for number, score in found.items() if number in fit.worded or number in meant}
@@ -362,7 +364,8 @@ class Ranking:
         self, scores: Mapping[int, float], speaker: str, part: float = 1.0, without: Iterable[int] = ()
     ) -> dict[int, float]:
         """What each one's place among others makes of its score: what answers stands after what was asked, a talk about
-        it has more of it than a word in passing, and who is asked about tells it best. `scores`: the best first."""
+        it has more of it than a word in passing, and who is asked about tells it best. `scores`: the best first;
+        `without`: for whom nobody asks."""
         after, before, talk_of = self._beside.quickly(len(scores))
         out, asking = self._spread(scores, part, after, before), self._asking
         about: dict[int, float] = {}
@@ -375,7 +378,7 @@ class Ranking:
                 told[talk] = so_many + 1
         most = max(about.values(), default=1.0) / _TALK
         lifts = {talk: 1 + value / most for talk, value in about.items()}
-        for number in without:  # what nobody asks for
+        for number in without:
             out.pop(number, None)
         for number, score in out.items():
             if (talk := talk_of[number]) < 0:

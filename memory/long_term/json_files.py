@@ -24,6 +24,7 @@ from memory.long_term.additions import Addition, Lanes, deciding, of_events
 from memory.long_term.cache import Cache
 from memory.long_term.document import Document
 from memory.long_term.due import Due, Known
+from memory.long_term.event import Event
 from memory.long_term.files import Files
 from memory.long_term.place import Compression, Seen, seen, unpacked
 from memory.models import Changes, LongTermMemory
@@ -67,8 +68,8 @@ class JsonFiles:
         self._rules = rules = (lambda _: retention) if isinstance(retention, Retention) else retention
         self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock, noted, vault)
         self._lanes = Lanes(self._append)
-        # In the thread that reads for a turn: what the search will need of them, by the number of their events.
-        self.searched: Callable[[str, str, int], object] | None = None
+        # Called in the thread that reads somebody's events for a turn, which may search them.
+        self.searched: Callable[[str, str, Sequence[Event]], object] | None = None
 
     async def load(self, tenant: str, user: str) -> LongTermMemory | None:
         self._check(tenant, user)
@@ -214,8 +215,8 @@ class JsonFiles:
 
     def _read_with_shared(self, tenant: str, user: str) -> tuple[LongTermMemory | None, LongTermMemory | None]:
         memory = self.read(tenant, user)
-        if memory is not None and self.searched is not None:
-            self.searched(tenant, user, events.count(memory))
+        if memory is not None and self.searched is not None and (known := events.told(memory)) is not None:
+            self.searched(tenant, user, known)
         return memory, self.read(tenant, _THE_TENANT)
 
     def known(self, tenant: str, user: str) -> Known | None:

@@ -10,12 +10,12 @@ from datetime import datetime
 from functools import partial
 from operator import is_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from config.vault import PLAIN, Vault
 from memory.errors import LongTermUnavailable
 from memory.keys import DEFAULT_AGENT
-from memory.recall.entry import Entry, Findable, Hit, Keep, Made, anything, entry_of
+from memory.recall.entry import Entry, Findable, Frames, Hit, Keep, Made, anything, entry_of, frames
 from memory.recall.meaning import Meaning, packed
 from memory.recall.ranking import Kept, Ranking
 from memory.recall.sought import surely
@@ -62,7 +62,7 @@ class Finder:
         self._embeddings_of = embeddings_of
         self._held: OrderedDict[tuple[str, str, str], _Owned] = OrderedDict()
         self._size = 0  # of all that are held
-        self._ahead: dict[Key, Kept | None] = {}  # the words of whom a search will ask for
+        self._ahead: dict[Key, _Ahead] = {}
         self._questions: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._later: set[asyncio.Task[None]] = set()
 
@@ -173,13 +173,14 @@ class Finder:
         await asyncio.gather(*self._later, return_exceptions=True)
         await asyncio.to_thread(self._keeping.finish)
 
-    def read_ahead(self, tenant: str, user: str, events: int) -> None:
-        """Blocking, in a thread that reads these events for a turn: a search of them needs no hop of its own then."""
-        if self._words is None or events < _MANY or (tenant, user, DEFAULT_AGENT) in self._held:
+    def read_ahead(self, tenant: str, user: str, many: Sequence[Findable]) -> None:
+        """Blocking, in a thread that has just read these events for a turn: a search of them needs no hop of its own
+        then, and what is asked of each is asked while it is at hand."""
+        if self._words is None or len(many) < _MANY or (tenant, user, DEFAULT_AGENT) in self._held:
             return
         if len(self._ahead) >= _MOST_AHEAD:
             self._ahead.clear()  # nobody asked
-        self._ahead[tenant, user] = self._words.load(tenant, user)
+        self._ahead[tenant, user] = _Ahead(_Owned(self._words.load(tenant, user)), many, frames(many))
         self._unless_forgotten(tenant, user, lambda: self._ahead.pop((tenant, user), None))
 
     # -- steps -------------------------------------------------------------------------------------------------------
@@ -193,18 +194,21 @@ class Finder:
     ) -> tuple[_Owned, Sequence[Entry]]:
         tenant, user, _ = key
         worth = self._words is not None and len(many) >= _MANY
+        told: Frames | None = None
         if key not in self._held and worth:
             assert self._words is not None
-            if (tenant, user) in self._ahead:
-                kept = self._ahead.pop((tenant, user))
+            if (ahead := self._ahead.pop((tenant, user), None)) is not None:
+                self._held[key] = ahead.owned
+                if ahead.many is many:
+                    told = ahead.told
             else:
                 kept = await in_thread(self._words.load, tenant, user)
-            if key not in self._held:
-                self._held[key] = _Owned(kept)
+                if key not in self._held:
+                    self._held[key] = _Owned(kept)
         owned = self._held.setdefault(key, _Owned()) if key not in self._held else self._held[key]
         self._held.move_to_end(key)
         few = owned.made(entries) if isinstance(entries, Made) else entries
-        changed = owned.ranking.update(few, many, shown)
+        changed = owned.ranking.update(few, many, shown, told)
         if changed:
             owned.complete = False
         owned.worth = worth
@@ -332,6 +336,14 @@ class Finder:
         task = asyncio.create_task(work)
         self._later.add(task)
         task.add_done_callback(self._later.discard)
+
+
+class _Ahead(NamedTuple):
+    """Of whom a search will ask: what will be held of them, and what is needed of their events."""
+
+    owned: _Owned
+    many: Sequence[Findable]
+    told: Frames
 
 
 class _Owned:

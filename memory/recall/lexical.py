@@ -226,7 +226,11 @@ class Lexical:
         """Of what comes from a file."""
         last, beside = self._last, self._beside
         if self._unread is not None and (new := [term for term in asked if term not in last]):
-            for term, held in self._unread.having(new).items():
+            found = self._unread.having(new)
+            if not last:  # most who are read anew are asked once: nobody needs less memory for them
+                self._last = {term: held | beside.pop(term, 0) for term, held in found.items()} if beside else found
+                return
+            for term, held in found.items():
                 last[intern(term)] = held | beside.pop(term, 0)
 
     def _having(self, term: str) -> list[int]:

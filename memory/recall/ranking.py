@@ -92,10 +92,17 @@ class Ranking:
         """Bytes, about."""
         return self._lexical.size + _EACH * len(self._ids)
 
-    def update(self, entries: Sequence[Entry], many: Sequence[Findable] = (), shown: Set[str] = frozenset()) -> bool:
+    def update(
+        self,
+        entries: Sequence[Entry],
+        many: Sequence[Findable] = (),
+        shown: Set[str] = frozenset(),
+        told: Frames | None = None,
+    ) -> bool:
         """Whether anything changed. `many` are of one kind, with times, and ids that are none of the others'; as long
         as they go at the beginning and come at the end, those that stay are only compared. What came at the end is left
-        for later as long as all of it is `shown`, as nobody looks for that: several at once take less."""
+        for later as long as all of it is `shown`, as nobody looks for that: several at once take less. `told`: the
+        `frames` of the many, where somebody asked for them already."""
         few, many = list(entries), many if in_line(many) else list(many)
         went = _went(self._many, many) if self._many is not None else None
         new: Sequence[Findable] = many[max(0, len(self._line) - went) :] if went is not None else ()
@@ -109,7 +116,7 @@ class Ranking:
             went = None
         if went is None:
             self._beside, self._end, self._few, self._line = Beside(len(self._ids)), None, [], array("i")
-            given, told = list(many), frames(many)
+            given, told = list(many), told or frames(many)
             theirs = {*told.ids}
             for name in self._number.keys() - theirs - {one.id for one in few}:
                 self._drop(name)

@@ -48,6 +48,8 @@ class Names:
             return
         known = self._known.get((message.tenant, message.user_id))
         if message.sender_name:
+            if known == message.sender_name:  # nearly always: what is kept is clean
+                return
             name = clean_name(message.sender_name)
             if name and known != name:
                 self._soon(self._keep(moment, name))

@@ -185,6 +185,9 @@ class OpenRouter:
                 else:
                     streamed = Streamed()
                     begun = opened, streamed, await self._more(access, opened, streamed)
+                    if opened.whole and streamed.ended_well:  # with its first piece
+                        begun = self._completion(access, streamed.whole())
+                        opened.close()
             except BaseException:
                 opened.close()
                 raise

@@ -65,6 +65,11 @@ class Growing(Posted):
         self._waiting: asyncio.Future[None] | None = None
         self.timer: asyncio.TimerHandle | None = None  # what has not come by then raises TimeoutError
 
+    @property
+    def whole(self) -> bool:
+        """All of it came and was given."""
+        return self._ended and self._error is None and not self.body
+
     async def more(self) -> bytes:
         if not (self.body or self._ended):
             self._waiting = asyncio.get_running_loop().create_future()

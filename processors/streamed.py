@@ -71,6 +71,11 @@ class Streamed:
             return self._each(lines)
         return self._plain(chunks)
 
+    @property
+    def ended_well(self) -> bool:
+        """There is text, and the model said all it wanted to say, and that it did."""
+        return self._reason == "stop" and bool(self._texts) and not self._calls
+
     def whole(self) -> dict[str, Any]:
         """The answer as `/chat/completions` gives it when it is not streamed; without a finish reason where the stream
         ended in the middle."""

@@ -36,6 +36,9 @@ class Opened(Protocol):
     @property
     def is_json(self) -> bool: ...
 
+    @property
+    def whole(self) -> bool: ...
+
     async def more(self) -> bytes: ...
 
     def close(self) -> None: ...
@@ -54,6 +57,8 @@ class _Way(NamedTuple):
 
 class _ByAiohttp:
     """An Opened, with so much of the loop's time to come."""
+
+    whole = False  # as far as is known here
 
     def __init__(self, response: ClientResponse, until: float) -> None:
         self.status, self.headers, self._response, self._until = response.status, response.headers, response, until

@@ -24,7 +24,7 @@ from gateway.errors import (
     TokenSpent,
     Unreachable,
 )
-from gateway.inbox.base import Claim, Inbox
+from gateway.inbox.base import Claim, Inbox, Noted
 from gateway.ledger import Ledger
 from gateway.messages import Answer, Target
 from gateway.pacing import Limit, limits_for
@@ -39,6 +39,8 @@ TOKEN_LIFE = 60.0  # seconds: within it a reply token that is "spent" was spent 
 TOLD_WITHIN = 20.0  # seconds of that: whatever happens to this worker, the next try comes while the token still tells
 RECORD_EVERY = 0.5  # seconds between tries to record what was taken
 SETTLE_EVERY = 2.0  # seconds between tries to learn, as long as that lasts, whether a reply landed
+
+_ON_RECORD = [0]  # what the inbox answers to a note
 
 
 class ClaimLost(Exception):
@@ -139,8 +141,12 @@ class Courier:
             await self._ledger.sent(tenant, outbox.target, call)
         return True
 
-    async def deliver(self, claim: Claim, tenant: Tenant, outbox: Outbox) -> str | None:
+    async def deliver(
+        self, claim: Claim, tenant: Tenant, outbox: Outbox, notes: list[Noted] | None = None
+    ) -> str | None:
         """Makes the calls that are left. None: all was done that can be; else why the customer may not have the answer.
+        With `notes` it does not wait until the last call is on record as taken: the turn's end is asked for behind
+        that, and where the turn does not come to it, `settle` waits.
 
         Raises ClaimLost; SendRetry, SendAmbiguous and ChannelBroken for another try, which goes on from here.
         """
@@ -207,9 +213,12 @@ class Courier:
             outbox.next, outbox.flying = outbox.next + 1, False
             outbox.delivered += 1
             if not self._token_tells(outbox, call):
-                await self._record(
-                    claim, outbox
-                )  # at once: until then a crash, or a wait for the pace, repeats the call
+                # At once: until then a crash, or a wait for the pace, repeats the call.
+                note = self._inbox.note(claim, encode(outbox)) if notes is not None and outbox.over else None
+                if notes is None or note is None:
+                    await self._record(claim, outbox)
+                else:
+                    notes.append(note)
             if self._ledger is not None:
                 await self._ledger.sent(tenant, outbox.target, call)
             await self._states.well(*where, Trouble.BROKEN)
@@ -237,6 +246,16 @@ class Courier:
         if self._reach is None:
             return False
         return await self._reach.gone(target.tenant, target.channel, target.chat_id, target.token_received_at)
+
+    async def settle(self, claim: Claim, outbox: Outbox, notes: list[Noted]) -> None:
+        """Of a turn that did not come to its end, where nothing is asked any more what was sent: what `deliver` left in
+        `notes` is on record when this returns. Raises ClaimLost."""
+        while notes:
+            note = notes.pop()
+            if not note.done():
+                await asyncio.wait({note})
+            if note.cancelled() or note.exception() is not None or note.result() != _ON_RECORD:
+                await self._record(claim, outbox)
 
     async def mark_sent(self, claim: Claim, outbox: Outbox) -> None:
         """Records what went out, and what is known of it by now."""

@@ -25,7 +25,7 @@ from gateway.errors import InboxUnavailable, SendFault, UnknownTenant
 from gateway.events import Events
 from gateway.homes import Homes, Settled
 from gateway.hooks import Exchange, History, Hooks
-from gateway.inbox.base import Claim, Inbox, event_of
+from gateway.inbox.base import Claim, Inbox, Noted, event_of
 from gateway.inbox.spool import BEGUN
 from gateway.ledger import Ledger
 from gateway.media import KINDS as MEDIA
@@ -174,102 +174,108 @@ class Turn:
         classify = partial(self._classify, moment, words, attaching, off_record, asks, rides, ridden)
         # Beside the answer where anything is waited for; else once it is out.
         classifying = asyncio.create_task(classify()) if asks or attaching is not None else None
+        notes: list[Noted] = []
         try:
-            outbox = self._patience.opened(claim)
-            dead: str | None = None
-            carry: bytes | None = None
-            if claim.attempts > claim.max_attempts:
-                dead = f"gave up after {claim.max_attempts} tries: {claim.failure or 'the worker died each time'}"
-                if outbox.thinking:
-                    outbox = await self._apologise(claim, moment, outbox)
-            else:
-                if outbox.thinking:
-                    thinks = partial(self._answer, home, words, attaching, rides)
-                    answer = done.answer if done else await self._patience.during(claim, moment, outbox, thinks)
-                    noticed = tenant.privacy.notice is not None and remembers and not off_record
-                    if noticed and answer is not None:
-                        answer = await self._notices.before(moment, answer)
-                    outbox = self._patience.pack(moment, outbox, personal(moment, answer or Answer("")))
-                    if ridden is not None:
-                        ridden.set_result(outbox.answer.ridden)
-                    if moment.last.extra.get(BEGUN) is True:  # as an older version noted it
-                        outbox.flying = True
-                match await self._patience.step(claim, tenant, outbox):
-                    case Park(pause):
-                        if acknowledging is not None:
-                            await acknowledging
-                        if await self._ending.was_forgotten(claim):  # nobody may wait for it
-                            await self._inbox.finish(claim, None)
+            try:
+                outbox = self._patience.opened(claim)
+                dead: str | None = None
+                carry: bytes | None = None
+                if claim.attempts > claim.max_attempts:
+                    dead = f"gave up after {claim.max_attempts} tries: {claim.failure or 'the worker died each time'}"
+                    if outbox.thinking:
+                        outbox = await self._apologise(claim, moment, outbox)
+                else:
+                    if outbox.thinking:
+                        thinks = partial(self._answer, home, words, attaching, rides)
+                        answer = done.answer if done else await self._patience.during(claim, moment, outbox, thinks)
+                        noticed = tenant.privacy.notice is not None and remembers and not off_record
+                        if noticed and answer is not None:
+                            answer = await self._notices.before(moment, answer)
+                        outbox = self._patience.pack(moment, outbox, personal(moment, answer or Answer("")))
+                        if ridden is not None:
+                            ridden.set_result(outbox.answer.ridden)
+                        if moment.last.extra.get(BEGUN) is True:  # as an older version noted it
+                            outbox.flying = True
+                    match await self._patience.step(claim, tenant, outbox):
+                        case Park(pause):
+                            if acknowledging is not None:
+                                await acknowledging
+                            if await self._ending.was_forgotten(claim):  # nobody may wait for it
+                                await self._inbox.finish(claim, None)
+                                return
+                            await self._park(claim, outbox, pause)
                             return
-                        await self._park(claim, outbox, pause)
-                        return
-                    case CarryOn(waiting):
-                        carry, outbox.promised = waiting, True
-                    case Expired(why):
-                        dead = why
-                    case _:
-                        dead = await self._courier.deliver(claim, tenant, outbox)
-                        if dead is not None and dead.startswith(REFUSED):
-                            outbox = await self._apologise(claim, moment, outbox)
-            sent_at = self._clock()
-            if dead is not None:
-                carry = self._patience.owed(outbox)
-            if done and done.sent:
-                await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids, outbox.promised))
-            if done and done.spare and carry is None:
-                dead = None
-            if ridden is not None and not ridden.done():
-                ridden.set_result(outbox.answer.ridden)
-            event = await (self._event(moment, classifying) if classifying else classify())
+                        case CarryOn(waiting):
+                            carry, outbox.promised = waiting, True
+                        case Expired(why):
+                            dead = why
+                        case _:
+                            dead = await self._courier.deliver(claim, tenant, outbox, notes)
+                            if dead is not None and dead.startswith(REFUSED):
+                                outbox = await self._apologise(claim, moment, outbox)
+                sent_at = self._clock()
+                if dead is not None:
+                    carry = self._patience.owed(outbox)
+                if done and done.sent:
+                    await done.sent(Delivery(outbox.delivered > 0, outbox.message_ids, outbox.promised))
+                if done and done.spare and carry is None:
+                    dead = None
+                if ridden is not None and not ridden.done():
+                    ridden.set_result(outbox.answer.ridden)
+                event = await (self._event(moment, classifying) if classifying else classify())
+                if tenant.privacy.mask:
+                    event = kept_event(event, tenant.privacy.mask)
+                if acknowledging is not None:
+                    await acknowledging
+            finally:
+                for task in (attaching, rides, classifying, acknowledging):
+                    if task is not None:
+                        task.cancel()
+            if not remembers or (done and off_record and done.change is unchanged):
+                await self._inbox.finish(claim, None, dead, carry)
+                return
+            if attaching is not None and attaching.done() and not attaching.cancelled():
+                messages = list(attaching.result())
+                words = None
+            said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
             if tenant.privacy.mask:
-                event = kept_event(event, tenant.privacy.mask)
-            if acknowledging is not None:
-                await acknowledging
-        finally:
-            for task in (attaching, rides, classifying, acknowledging):
-                if task is not None:
-                    task.cancel()
-        if not remembers or (done and off_record and done.change is unchanged):
-            await self._inbox.finish(claim, None, dead, carry)
-            return
-        if attaching is not None and attaching.done() and not attaching.cancelled():
-            messages = list(attaching.result())
-            words = None
-        said = [] if off_record else record.said(messages, outbox, now, done.staff_said if done else None)
-        if tenant.privacy.mask:
-            said = kept_lines(said, tenant.privacy.mask)
-        written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
-        sets |= outbox.answer.sets
-        change = done.change if done else _setting(sets) if sets else unchanged
-        after = change(session)
-        exchange = Exchange(
-            id=moment.source,
-            ref=moment.ref,
-            channel=moment.last.channel,
-            words=record.words(messages) if words is None else words,
-            session=session,
-            now=now,
-            answer=outbox.answer,
-            said=written,
-            event=event,
-            last=moment.last,
-            sent_at=sent_at,
-            state=after.state,
-            variables=after.variables,
-        )
-        writing = self._hooks.begun(exchange)  # and what is kept goes to the disk with it
-        try:
-            await self._ending.keep(claim, tenant, messages, event)
-            await self._hooks.after(exchange, writing)
-        finally:
-            writing.cancel()
-        if done and done.forgets_talk:
-            await self._ending.keep_elsewhere(claim, written)
-        rev = stored.rev if stored else 0
-        every = self._minding.reads_every(moment) if said else 0
-        part = await self._ending.finish(claim, tenant, session, rev, said, event, change, dead, carry, every)
-        if part is not None:
-            self._minding.read_on(moment, part)
+                said = kept_lines(said, tenant.privacy.mask)
+            written = [fresh_start(f"fresh:{event_of(moment.last)}")] if done and done.forgets_talk else said
+            sets |= outbox.answer.sets
+            change = done.change if done else _setting(sets) if sets else unchanged
+            after = change(session)
+            exchange = Exchange(
+                id=moment.source,
+                ref=moment.ref,
+                channel=moment.last.channel,
+                words=record.words(messages) if words is None else words,
+                session=session,
+                now=now,
+                answer=outbox.answer,
+                said=written,
+                event=event,
+                last=moment.last,
+                sent_at=sent_at,
+                state=after.state,
+                variables=after.variables,
+            )
+            writing = self._hooks.begun(exchange)  # and what is kept goes to the disk with it
+            try:
+                await self._ending.keep(claim, tenant, messages, event)
+                await self._hooks.after(exchange, writing)
+            finally:
+                writing.cancel()
+            if done and done.forgets_talk:
+                await self._ending.keep_elsewhere(claim, written)
+            rev = stored.rev if stored else 0
+            every = self._minding.reads_every(moment) if said else 0
+            part = await self._ending.finish(claim, tenant, session, rev, said, event, change, dead, carry, every)
+            if part is not None:
+                self._minding.read_on(moment, part)
+        except Exception:
+            if notes:
+                await self._courier.settle(claim, outbox, notes)  # the next try goes on from there
+            raise
         if self._names is not None:
             self._names.after(moment)
 

@@ -73,6 +73,9 @@ class SessionWrite(msgspec.Struct, frozen=True):
     score: str  # there: when it is over
 
 
+Noted = asyncio.Future[list[Any]]  # [0]: it is on record; whatever else it is, or raises, it may not be
+
+
 class Outcome(Enum):
     DONE = 1
     LOST = 0  # somebody else holds the conversation by now, or it was finished by an earlier call of ours
@@ -110,6 +113,11 @@ class Inbox(Protocol):
     async def intent(self, claim: Claim, outbox: bytes, limits: Sequence[Limit] = ()) -> float | None:
         """The right to send, asked for right before the first byte. 0.0: go, and `outbox` is on record; more: the
         seconds to wait before asking again; None: the claim was lost."""
+        ...
+
+    def note(self, claim: Claim, outbox: bytes) -> Noted | None:
+        """What `intent` does without limits, for who does not wait for it: asked for when this returns, ahead of
+        whatever else is asked of this conversation. None: it can't be done so here and now."""
         ...
 
     async def may_pass(self, limits: Sequence[Limit]) -> bool:

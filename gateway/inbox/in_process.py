@@ -159,6 +159,9 @@ class InProcessInbox:
             self.state.conversations[claim.conversation].outbox = outbox
         return wait / 1000
 
+    def note(self, claim: Claim, outbox: bytes) -> None:
+        """`intent` waits for nobody."""
+
     async def may_pass(self, limits: Sequence[Limit]) -> bool:
         return self._pace(limits) == 0
 

@@ -29,6 +29,7 @@ from gateway.inbox.base import (
     Claim,
     Claims,
     Depth,
+    Noted,
     Outcome,
     Policy,
     SessionWrite,
@@ -178,6 +179,16 @@ class RedisInbox:
         arguments = [INDEX, claim.conversation, claim.token, self._lease_ms, outbox, *chain.from_iterable(limits)]
         wait_ms = int(await _once_more(self._scripts["intent"], (), arguments))
         return None if wait_ms < 0 else wait_ms / 1000
+
+    def note(self, claim: Claim, outbox: bytes) -> Noted | None:
+        arguments = (INDEX, claim.conversation, claim.token, self._lease_ms, outbox)
+        begun = asked(self._scripts["intent"], (), arguments)
+        if isinstance(begun, asyncio.Future):
+            begun.add_done_callback(lambda note: note.cancelled() or note.exception())  # nobody may ask for it
+            return begun
+        if asyncio.iscoroutine(begun):  # the connection is still to be opened
+            begun.close()
+        return None
 
     async def may_pass(self, limits: Sequence[Limit]) -> bool:
         return not limits or bool(await self._run("pass", spread(limits)))

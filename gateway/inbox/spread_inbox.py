@@ -280,6 +280,9 @@ class SpreadInbox(RedisInbox):
         ours = await self._run("intent", [claim.conversation, claim.token, outbox], _hash(claim.conversation))
         return 0.0 if ours else None
 
+    def note(self, claim: Claim, outbox: bytes) -> None:
+        """Each command has its way to find through a cluster."""
+
     async def may_pass(self, limits: Sequence[Limit]) -> bool:
         return not limits or bool(await self._run("pass", spread(limits), limits[0].key))
 

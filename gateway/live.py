@@ -30,6 +30,8 @@ from processors.models import MemoryEvent, iso
 log = logging.getLogger(__name__)
 
 TOGETHER = 0.1  # seconds in which what happens is gathered, and as many more to go along with what is asked anyway
+UNHEARD = 0.5  # seconds in place of that, of what turns did while nobody listened for HEARD_FOR: who begins to hears it too
+HEARD_FOR = 60.0  # seconds
 WAITING = 1000  # events that wait for Redis; beyond that the oldest are not told
 KINDS = ("message", "event", "memory", "takeover")
 
@@ -56,6 +58,7 @@ class Live:
         self._gathering: asyncio.TimerHandle | None = None
         self._telling: asyncio.Task[None] | None = None
         self._awake = False  # whether what waits will be told without a call
+        self._heard_at = float("-inf")  # when somebody listened last, by the loop
 
     def arrived(self, tenant: Tenant, message: InboundMessage) -> None:
         """A person's message is in the inbox. What only the turn can tell is told with its end: what a command did, a
@@ -137,7 +140,9 @@ class Live:
                 await self._tell_waiting()
             if not self._waiting and not self._turns:
                 return
-            await asyncio.sleep(TOGETHER)
+            # What comes in is told by another process, and first: turns' own news may be later, never earlier.
+            heard = not self._turns or now() - self._heard_at <= HEARD_FOR
+            await asyncio.sleep(TOGETHER if heard else UNHEARD)
 
     async def _tell_waiting(self) -> None:
         await in_company(self._redis, TOGETHER)
@@ -147,6 +152,8 @@ class Live:
             tenants = {tenant for tenant, _ in some}
             heard = await self._redis.pubsub_numsub(*map(channel_key, tenants))
             listening = {_text(channel) for channel, listeners in heard if listeners}
+            if listening:
+                self._heard_at = asyncio.get_running_loop().time()
             for tenant, what in some if listening else ():
                 if (channel := channel_key(tenant)) in listening:
                     together.setdefault(channel, []).extend(_written(what))

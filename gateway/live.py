@@ -30,7 +30,9 @@ from processors.models import MemoryEvent, iso
 log = logging.getLogger(__name__)
 
 TOGETHER = 0.1  # seconds in which what happens is gathered, and as many more to go along with what is asked anyway
-UNHEARD = 0.5  # seconds in place of that, of what turns did while nobody listened for HEARD_FOR: who begins to hears it too
+UNHEARD = (
+    0.5  # seconds in place of that, of what turns did, where nobody listened for HEARD_FOR: who begins to hears it
+)
 HEARD_FOR = 60.0  # seconds
 WAITING = 1000  # events that wait for Redis; beyond that the oldest are not told
 KINDS = ("message", "event", "memory", "takeover")

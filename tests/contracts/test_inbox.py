@@ -229,6 +229,19 @@ async def test_a_batch_stays_as_it_was_claimed(make_inbox: MakeInbox) -> None:
     assert (again.attempts, again.outbox) == (2, b"about to send")
 
 
+async def test_a_note_is_on_record_before_whatever_is_asked_next(make_inbox: MakeInbox) -> None:
+    inbox = await make_inbox()
+    await inbox.put([(message("e1"), AT_ONCE)])
+    claim = await claim_one(inbox)
+    note = inbox.note(claim, b"sent")  # and nobody waits for it
+    await inbox.fail(claim, 0)
+    again = await claim_one(inbox)
+    assert again.outbox == (None if note is None else b"sent")
+    assert note is None or note.result() == [0]
+    late = inbox.note(claim, b"too late")
+    assert late is None or await late == [-1]
+
+
 async def test_after_a_failure_messages_are_tried_singly(make_inbox: MakeInbox) -> None:
     inbox = await make_inbox()
     await inbox.put([(message("e1"), AT_ONCE), (message("e2"), AT_ONCE)])

@@ -11,6 +11,7 @@ import pytest
 from redis.exceptions import ConnectionError as RedisAway
 
 from gateway import live as module
+from gateway.assembly import utc_now
 from gateway.hooks import Exchange
 from gateway.live import Live, channel_key
 from memory.keys import ConversationRef
@@ -24,12 +25,15 @@ class Server:
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.asked = 0
         self.away = False
+        self.listeners = 1
 
     async def pubsub_numsub(self, *channels: str) -> list[tuple[bytes, int]]:
         if self.away:
             raise RedisAway
-        return [(channel.encode(), 1) for channel in channels]
+        self.asked += 1
+        return [(channel.encode(), self.listeners) for channel in channels]
 
     async def publish(self, channel: str, events: bytes) -> None:
         assert channel == channel_key(SHOP)
@@ -103,4 +107,38 @@ async def test_what_cannot_be_told_keeps_nothing_else_back(server: Server) -> No
     said: list[Message] = [{"role": "bot", "message": "hello"}]
     await live.after(Exchange("t", ConversationRef(SHOP, "ben"), "web", "hi", session, datetime.now(UTC), said=said))
     await heard(server, "ann", "ben")
+    await live.close()
+
+
+async def test_where_nobody_listens_what_turns_did_is_gathered_for_longer_and_told_in_order(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "UNHEARD", 0.2)
+    server.listeners = 0
+    client: Any = server
+    live = Live(client)
+    live.begin()
+    session = ShortTermMemory(tenant_id=SHOP, user_id="line:ann", session_id="s")
+
+    async def turn(user: str) -> None:
+        ref = ConversationRef(SHOP, user)
+        await live.after(
+            Exchange(user, ref, "line", "hello", session, utc_now(), said=[Message(role="bot", message="hi")])
+        )
+
+    for _ in range(20):
+        await turn("ann")
+        await asyncio.sleep(0.02)
+    assert server.asked <= 5  # of a look in each 0.02 seconds there would be 15 and more
+    server.listeners = 1
+    for user in ("ben", "cem"):
+        await turn(user)
+    async with asyncio.timeout(5):
+        while server.told[-2:] != ["ben", "cem"]:
+            await asyncio.sleep(0.005)
+    before = server.asked
+    await turn("dan")
+    await asyncio.sleep(0.15)  # it is heard: no longer gathered
+    assert server.told[-1] == "dan"
+    assert server.asked > before
     await live.close()

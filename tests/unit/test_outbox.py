@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from redis.exceptions import RedisError
 
 from config.tenants import Tenant
 from gateway.adapters.base import Call, Sent
@@ -166,3 +167,36 @@ async def test_who_lost_the_claim_meanwhile_keeps_nothing_in_mind(monkeypatch: p
     with pytest.raises(ClaimLost):
         async with asyncio.timeout(60):
             await courier(inbox, Platform(goes_away)).deliver(claim, SHOP, an_outbox(1))
+
+
+class Noting(Away):
+    """An inbox that takes notes, whose answers come when they are let."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state)
+        self.noted: list[asyncio.Future[list[Any]]] = []
+
+    def note(self, claim: Claim, outbox: bytes) -> asyncio.Future[list[Any]]:  # type: ignore[override]
+        self.noted.append(asyncio.get_running_loop().create_future())
+        return self.noted[-1]
+
+
+@pytest.mark.parametrize("heard", [[0], [-1], [RedisError("no")], ConnectionError("gone")])
+async def test_that_the_last_call_was_taken_is_waited_for_only_where_the_turn_does_not_come_to_its_end(
+    heard: list[Any] | Exception,
+) -> None:
+    inbox, platform, notes = Noting(State()), Platform(), []
+    claim, ours, outbox = await claimed(inbox), courier(inbox, platform), an_outbox(2)
+    assert await ours.deliver(claim, SHOP, outbox, notes) is None
+    assert on_record(inbox, claim) == (1, True)  # that of the first call stands there: the second was to wait for it
+    assert (notes, outbox.delivered) == (inbox.noted, 2)
+    settling = asyncio.create_task(ours.settle(claim, outbox, notes))
+    await asyncio.sleep(0)
+    assert not settling.done()
+    if isinstance(heard, Exception):
+        inbox.noted[0].set_exception(heard)
+    else:
+        inbox.noted[0].set_result(heard)
+    await settling
+    assert on_record(inbox, claim) == ((1, True) if heard == [0] else (2, False))
+    assert notes == []

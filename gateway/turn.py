@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from math import ceil
 from typing import Any
 
 from msgspec import structs
@@ -45,6 +44,7 @@ from gateway.responder import Question, Responder, access_of
 from gateway.riding import Ridden
 from gateway.room import Room
 from gateway.routing import Routing
+from gateway.soon import Soon
 from gateway.standalone import size_of
 from gateway.texts import Tongue, text
 from memory.budget import budget
@@ -132,6 +132,7 @@ class Turn:
         self._routing = routing
         self._ask_staff = ask_staff
         self._homes = Homes(inbox, manager)
+        self._signs = Soon(TYPING_AFTER, TOGETHER)
         self._resting = (room or Room(1, 1.0)).resting
         self._enable_memory = enable_memory
         self._clock = clock
@@ -379,7 +380,7 @@ class Turn:
             riding=riding,
             watch=watch,
         )
-        thinking = _Soon(TYPING_AFTER, partial(self._think, tenant, target))
+        thinking = _Sign(self._signs, partial(self._think, tenant, target))
         try:
             with self._resting:
                 if self._after_hours is not None and not tenant.is_open(moment.now):
@@ -481,21 +482,21 @@ class Turn:
         return outbox
 
 
-class _Soon:
-    """Begins some work in so many seconds, or up to TOGETHER later beside that of other turns, if it is not cancelled
-    before: nearly always it is."""
+class _Sign:
+    """Shown by `work` where the answer is not there by then: nearly always it is."""
 
-    def __init__(self, seconds: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    __slots__ = ("_task", "_waiting", "_work")
+
+    def __init__(self, soon: Soon, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._work = work
         self._task: asyncio.Task[None] | None = None
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(ceil((loop.time() + seconds) / TOGETHER) * TOGETHER, self._begin)
+        self._waiting = soon.call(self._begin)
 
     def _begin(self) -> None:
         self._task = asyncio.create_task(self._work())
 
     def cancel(self) -> None:
-        self._timer.cancel()
+        self._waiting.cancel()
         if self._task is not None:
             self._task.cancel()
 

@@ -12,6 +12,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Coroutine, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import httptools
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 REDIRECTS = (307, 308)  # by which the same call is to be made elsewhere: nothing was done
 KEPT_FOR = 15.0  # seconds that a connection is kept without a call
+_EARLY = 0.001  # seconds by which a timer may come before its time
 _ENCODING = b"content-encoding"
 _UNPACKED = frozenset((b"gzip", b"x-gzip", b"deflate"))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -54,7 +56,7 @@ class Growing(Posted):
     """An answer of which the head is there. `more` is what came since, b"" at the end; it raises what ended it in the
     middle. To be closed."""
 
-    __slots__ = ("_done", "_ended", "_error", "_line", "_waiting", "timer")
+    __slots__ = ("_done", "_ended", "_error", "_line", "_waiting")
 
     def __init__(self, line: _Line, done: Callable[[_Line], None]) -> None:
         super().__init__(0, b"", [])
@@ -63,7 +65,6 @@ class Growing(Posted):
         self._ended = False
         self._error: Exception | None = None
         self._waiting: asyncio.Future[None] | None = None
-        self.timer: asyncio.TimerHandle | None = None  # what has not come by then raises TimeoutError
 
     @property
     def whole(self) -> bool:
@@ -90,15 +91,11 @@ class Growing(Posted):
 
     def end(self, error: Exception | None) -> None:
         self._ended, self._error = True, error
-        if self.timer is not None:
-            self.timer.cancel()
         self._wake()
 
     def close(self) -> None:
         """What has not come by then is not waited for."""
         line, self._line = self._line, None
-        if self.timer is not None:
-            self.timer.cancel()
         if line is not None:
             self._done(line)
 
@@ -121,6 +118,11 @@ class Posts:
         self._place = aiohttp.ClientRequest("POST", URL(url).with_user(None), loop=self._loop, session=session)
         self._idle: list[_Line] = []  # the one that was used last at the end
         self._sweeping: asyncio.TimerHandle | None = None
+        # Lines whose answers are to be there by a time of the loop's. One timer for all of them: a timer of each call's
+        # own costs the loop a turn when it is taken back, which nearly each is.
+        self._expected: dict[_Line, float] = {}
+        self._look_at = inf  # when it comes
+        self._looking: asyncio.TimerHandle | None = None
 
     def get(self, head: bytes, timeout: ClientTimeout) -> Coroutine[Any, Any, Posted]:
         """`head` as `head_of` gives it for a GET."""
@@ -137,15 +139,14 @@ class Posts:
         answer = line.asked(
             head + b"\r\n" if body is None else b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
         )
-        timer = self._loop.call_at(late, line.late) if late is not None else None
+        if late is not None:
+            self._expect(line, late)
         try:
             posted = await answer
         except BaseException:  # a cancelled one too: what comes later would be taken for the next call's answer
+            self._expected.pop(line, None)
             line.close()
             raise
-        finally:
-            if timer is not None:
-                timer.cancel()
         self._done(line)
         return posted
 
@@ -155,11 +156,11 @@ class Posts:
         line = self._kept() or await self._opened(timeout, seconds)
         growing = Growing(line, self._done)
         answer = line.asked(b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body), growing)
-        growing.timer = self._loop.call_at(until, line.late)
+        self._expect(line, until)
         try:
             await answer
         except BaseException:
-            growing.timer.cancel()
+            self._expected.pop(line, None)
             line.close()
             raise
         return growing
@@ -169,11 +170,31 @@ class Posts:
         if self._sweeping is not None:
             self._sweeping.cancel()
             self._sweeping = None
+        if not self._expected:
+            self._look_again(inf)
         for line in self._idle:
             line.close()
         self._idle.clear()
 
+    def _expect(self, line: _Line, by: float) -> None:
+        self._expected[line] = by
+        if by < self._look_at:
+            self._look_again(by)
+
+    def _look_again(self, at: float) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._look_at, self._looking = at, self._loop.call_at(at, self._look) if at < inf else None
+
+    def _look(self) -> None:
+        late = self._loop.time() + _EARLY
+        for line in [line for line, by in self._expected.items() if by <= late]:
+            del self._expected[line]
+            line.late()
+        self._look_again(min(self._expected.values(), default=inf))
+
     def _done(self, line: _Line) -> None:
+        self._expected.pop(line, None)
         if not line.reusable or self._connector._waiters:  # for a place, which one that is kept would take
             line.close()
             return

@@ -19,6 +19,7 @@ from gateway.messages import Target
 from gateway.pacing import Limit, limits_beside
 from gateway.rendering import TelegramPiece, render_telegram
 from gateway.rendering.growing import so_far
+from gateway.soon import Soon, Waiting
 
 MayPass = Callable[[Sequence[Limit]], Awaitable[bool]]
 Show = Callable[[dict[str, Any]], Awaitable[Any]]
@@ -48,6 +49,7 @@ class Drafts:
         self._never: set[str] = set()  # tokens of bots whose server knows no drafts
         self._quiet: dict[str, float] = {}  # token → until when
         self._shown: set[str] = set()  # tokens of bots that had a draft taken
+        self.soon = Soon(times.first_after)
 
     def watch(self, token: str, target: Target, show: Show) -> Draft | None:
         """`show` makes the call. None: this bot's drafts are not wanted now."""
@@ -79,7 +81,7 @@ class Draft:
         self._show = show
         self._said: Callable[[], str] = str
         self._news: asyncio.Event | None = None  # once it is shown
-        self._begins: asyncio.TimerHandle | None = None
+        self._begins: Waiting | None = None
         self._showing: asyncio.Task[None] | None = None
         self._flying = False
         self._over = False
@@ -91,7 +93,7 @@ class Draft:
         if self._news is not None:
             self._news.set()
         elif self._begins is None:
-            self._begins = asyncio.get_running_loop().call_later(self._times.first_after, self._begin)
+            self._begins = self._drafts.soon.call(self._begin)
 
     def _begin(self) -> None:
         self._news = asyncio.Event()

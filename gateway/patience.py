@@ -140,17 +140,20 @@ class Patience:
         before = outbox.answer.before
         return _encoder.encode(Waiting(before, outbox.spent)) if before and not outbox.delivered else None
 
-    async def during(
+    def during(
         self, claim: Claim, moment: Moment, outbox: Outbox, answer: Callable[[Moment], Coroutine[None, None, Answer]]
-    ) -> Answer:
-        """The answer. While it is sought, tokens that grow old are spent on a word that it takes longer. Raises
-        ClaimLost."""
+    ) -> Coroutine[None, None, Answer]:
+        """The answer. While it is sought, tokens that grow old are spent on a word that it takes longer. Awaited, it
+        raises ClaimLost."""
         holder = self._holders.get(outbox.target.platform)
-        if holder is None:
-            return await answer(moment)
+        return answer(moment) if holder is None else self._beside(claim, moment, outbox, holder, answer(moment))
+
+    async def _beside(
+        self, claim: Claim, moment: Moment, outbox: Outbox, holder: Holder, answer: Coroutine[None, None, Answer]
+    ) -> Answer:
         hold = partial(self._hold, claim, moment, outbox, holder)
         async with Meanwhile(partial(self._until_old, claim, outbox), hold):
-            return await answer(moment)
+            return await answer
 
     def pack(self, moment: Moment, outbox: Outbox, answer: Answer) -> Outbox:
         """The outbox with its answer, to go by the freshest token that is left."""

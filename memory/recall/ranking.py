@@ -435,15 +435,13 @@ class Ranking:
         now: datetime | None,
         most: int,
     ) -> dict[int, float]:
-        fused = _ranked(words, 1.0, most)
+        fused: dict[int, float] = {}
+        _rank(words, 1.0, fused, most)
         best: Iterable[int] = fused  # in order, as they got there
         if meant:
-            for number, given in _ranked(meant, trust, most).items():
-                fused[number] = fused.get(number, 0.0) + given
+            _rank(meant, trust, fused, most)
             best = best_of(fused, most)
-        strong = self._strength(best, now.timestamp() if now else -math.inf)
-        for number, given in _ranked(strong, STRENGTH, most).items():
-            fused[number] += given
+        _rank(self._strength(best, now.timestamp() if now else -math.inf), STRENGTH, fused, most)
         return fused
 
     def _strength(self, numbers: Iterable[int], now: float) -> dict[int, float]:
@@ -455,17 +453,15 @@ class Ranking:
         }
 
 
-def _ranked(scores: Mapping[int, float], weight: float, most: int) -> dict[int, float]:
-    """What the best get for their ranks, in their order; those that are alike share one."""
-    out: dict[int, float] = {}
-    alike, given = math.inf, 0.0
+def _rank(scores: Mapping[int, float], weight: float, fused: dict[int, float], most: int) -> None:
+    """Adds what the best get for their ranks; those that are alike share one."""
+    alike, given, get = math.inf, 0.0, fused.get
     for place, number in enumerate(best_of(scores, most), _K):
         score = scores[number]
         if score < alike:
             given = weight / place
         alike = score - _ALIKE
-        out[number] = given
-    return out
+        fused[number] = get(number, 0.0) + given
 
 
 def _went(before: Sequence[Findable], now: Sequence[Findable]) -> int | None:

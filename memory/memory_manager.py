@@ -341,7 +341,11 @@ class MemoryManager(Knowing, Linking):
 
     async def which_forgotten(self, asked: Sequence[tuple[ConversationRef, datetime]]) -> list[bool]:
         """`forgotten` of several at once."""
-        if all(self.longterm.never_forgotten(ref.tenant, ref.user) for ref, _ in asked):
+        never = self.longterm.never_forgotten
+        for ref, _ in asked:
+            if not never(ref.tenant, ref.user):
+                break
+        else:
             return [False] * len(asked)  # without a thread
         return await in_thread(lambda: [self._forgotten(ref, since) for ref, since in asked])
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from memory.errors import MemoryFault
 from memory.keys import ConversationRef
@@ -21,8 +22,7 @@ READ, TRIES = "read_to", "read_tries"  # in the session's variables: the last me
 MOST_TRIES = 3  # of one part; then the session's end reads it
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """What is to be read now. `before`: the last message that was read before; `tries`: this one included."""
 
     lines: Sequence[Message]

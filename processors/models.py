@@ -37,12 +37,17 @@ class Band(StrEnum):
     CRITICAL = "critical"
 
 
+# By their class each of them takes a call.
+_BANDS = ((0.25, Band.MINIMAL), (0.45, Band.LOW), (0.65, Band.MODERATE), (0.85, Band.IMPORTANT))
+_HIGHEST = Band.CRITICAL
+
+
 def band(score: float) -> Band:
     """The band of a score: below 0.25 minimal, 0.45 low, 0.65 moderate, 0.85 important, else critical."""
-    for limit, name in ((0.25, Band.MINIMAL), (0.45, Band.LOW), (0.65, Band.MODERATE), (0.85, Band.IMPORTANT)):
+    for limit, name in _BANDS:
         if score < limit:
             return name
-    return Band.CRITICAL
+    return _HIGHEST
 
 
 def floor(of: Band) -> float:

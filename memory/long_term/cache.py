@@ -58,6 +58,11 @@ class Cache(Generic[E]):
             self._entries.move_to_end(key)
             return held[0]
 
+    def held(self, key: tuple[str, str]) -> E | None:
+        """`get` of who was got a moment ago, and is among the last anyway."""
+        found = self._entries.get(key)
+        return found[0] if found is not None else None
+
     def put(self, key: tuple[str, str], entry: E) -> None:
         size = entry.bytes
         with self._lock:

@@ -159,7 +159,7 @@ class Files:
     def ahead(self, tenant: str, user: str, additions: Sequence[Addition]) -> Decision | None:
         """What `append` will write if nobody writes before it, for the event loop: it has the memory at hand that this
         is about, and the thread is left with the disk. None: what is known is not held, or may take long."""
-        entry = self._cache.get((tenant, user))
+        entry = self._cache.held((tenant, user))
         if entry is None or entry.mark.file is None or told(entry.memory) is None:
             return None
         # Whoever is forgotten later than this look takes the files away, which `append` notices.

@@ -68,6 +68,7 @@ class JsonFiles:
         self._rules = rules = (lambda _: retention) if isinstance(retention, Retention) else retention
         self._files = Files(self._base, compression, rules, Cache(cache_entries, cache_bytes), clock, noted, vault)
         self._lanes = Lanes(self._append)
+        self.never_forgotten = self._files.never_forgotten  # asked several times a turn
         # Called in the thread that reads somebody's events for a turn, which may search them.
         self.searched: Callable[[str, str, Sequence[Event]], object] | None = None
 
@@ -205,9 +206,6 @@ class JsonFiles:
 
     def forgotten_at(self, tenant: str, user: str) -> datetime | None:
         return self._files.forgotten_at(tenant, user)
-
-    def never_forgotten(self, tenant: str, user: str) -> bool:
-        return self._files.never_forgotten(tenant, user)
 
     def read(self, tenant: str, user: str) -> LongTermMemory | None:
         """`load`, or with the user id "" `load_shared`."""

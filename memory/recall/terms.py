@@ -60,7 +60,7 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
         return out
 
 
-@lru_cache(maxsize=2048)  # an event's are asked for again when it leaves the history, some ten messages later
+@lru_cache(maxsize=4096)  # an event's are asked for again when it leaves the history, ten to eighteen messages later
 def terms(text: str) -> Terms:
     text = text.replace("_", " ").replace("-", " ")
     spelled = normalise(text) if len(text) < SCANNED / 2 else normalise(text, LONGEST)  # as others ask: it is kept

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
+from threading import get_ident
 from typing import TypeVar
 
 import msgspec
@@ -71,6 +72,8 @@ class Files:
         self._forgotten = Marks(base)
         self.never_forgotten = self._forgotten.surely_not  # asked several times a turn
         self._places: dict[tuple[str, str], Place] = {}  # of whom was looked at lately
+        # Whom `ahead` has just looked for, and in which thread: what it decides in the same step asks the disk no more.
+        self._sure: tuple[str, str, int] | None = None
         self._spelled: set[FileMark] = set()  # long files that were UTF-8 when they were read
         self._folding = Unhurried("folding journals")
 
@@ -168,10 +171,13 @@ class Files:
                 return None
         if not self._forgotten.surely_not(tenant, user):
             return None
+        self._sure = tenant, user, get_ident()
         try:
             return self._decided(entry, tenant, additions)
         except Exception:  # noqa: BLE001 - it comes again, where it can be told to who asked
             return None
+        finally:
+            self._sure = None
 
     def append(self, tenant: str, user: str, additions: Sequence[Addition], decision: Decision | None = None) -> None:
         """`decision`: what `ahead` gave, if it still holds."""
@@ -262,6 +268,8 @@ class Files:
             self._forgotten.set(tenant, user, now)
 
     def forgotten_at(self, tenant: str, user: str) -> datetime | None:
+        if self._sure is not None and self._sure == (tenant, user, get_ident()):
+            return None
         try:
             return self._forgotten.at(tenant, user)
         except OSError as error:

@@ -193,6 +193,20 @@ async def test_a_turns_save_of_who_is_known_leaves_the_thread_nothing_to_decide(
     await store.close()
 
 
+async def test_a_line_that_another_left_half_written_spoils_none_of_ours(tmp_path: Path) -> None:
+    store = on(tmp_path)
+    for number in range(4):
+        assert await Remember(store).save(TENANT, USER, [event(number)])
+    with next(tmp_path.rglob("*.journal")).open("ab") as journal:
+        journal.write(b'{"at":"2026-03')
+    for number in range(4, 6):
+        assert await Remember(store).save(TENANT, USER, [event(number)])
+    memory = await on(tmp_path).load(TENANT, USER)
+    assert memory is not None
+    assert [one.event_id for one in memory.events] == [f"e{number}" for number in range(6)]
+    await store.close()
+
+
 async def test_many_that_waited_for_the_disk_are_left_to_the_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,12 +1,18 @@
-"""How streamed answers of the language model are counted."""
+"""How streamed answers of the language model and writes that begin when they are asked for are counted."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from gateway.timings import SUM, Timings
+from gateway.timings import SUM, TRANSCRIPTS, Timings
+from memory.errors import LongTermUnavailable
+from memory.keys import ConversationRef
+from memory.models import Message
+from memory.transcripts import TranscriptFiles
 from processors.llm import Access, ChatRequest, Completion, LLMUnavailable
 
 ASKED = ChatRequest([{"role": "user", "content": "hello"}], Access("k", "http://model.example/v1", "m"))
@@ -39,14 +45,14 @@ class Pipe:
         self.told = told
 
 
-def counted(timings: Timings) -> dict[str, int]:
-    """The outcomes of the model's calls, and how many there were."""
+def counted(timings: Timings, wanted: str = "llm_seconds") -> dict[str, int]:
+    """The outcomes of the model's calls, or of another's, and how many there were."""
     pipe, found = Pipe(), dict[str, int]()
     timings.into(pipe)
     for field, number in zip(pipe.told[6::2], pipe.told[7::2], strict=True):
         name, step, *labels = orjson.loads(field)
-        if name == "llm_seconds" and step != SUM:
-            found[labels[0]] = found.get(labels[0], 0) + number
+        if name == wanted and step != SUM:
+            found[labels[-1]] = found.get(labels[-1], 0) + number
     return found
 
 
@@ -65,3 +71,22 @@ async def test_a_stream_counts_once_whatever_becomes_of_it() -> None:
     await left.aclose()  # type: ignore[attr-defined]
     assert counted(timings) == {"broken off": 1}
     assert model.closed == 1
+
+
+async def test_a_write_that_begins_when_it_is_asked_for_counts_once_whatever_becomes_of_it(tmp_path: Path) -> None:
+    ref, line = ConversationRef("shop", "line:u"), Message(role="user", message="hello")
+    timings, said = Timings(), TranscriptFiles(tmp_path / "there")
+    timings._store("files", said, TRANSCRIPTS, "said_")
+    writing = said.append(ref, [line])
+    assert isinstance(writing, asyncio.Future)
+    await writing
+    await said.append(ref, [])
+    said.append(ref, [line]).cancel()
+    (tmp_path / "file").touch()
+    nowhere = TranscriptFiles(tmp_path / "file")
+    timings._store("files", nowhere, TRANSCRIPTS, "said_")
+    with pytest.raises(LongTermUnavailable):
+        await nowhere.append(ref, [line])
+    await asyncio.sleep(0)
+    assert counted(timings, "store_seconds") == {"ok": 2, "failed": 2}
+    assert [one["message"] for one in await said.everything("shop", "line:u")] == ["hello", "hello"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -131,17 +131,17 @@ class Knowledge:
         )
         return sorted([*hits, *found], key=lambda hit: -hit.score)[: max(0, limit)]
 
-    async def found(
+    def found(
         self, tenant: str, user: str, seen: Seen, query: str, now: datetime, *, limit: int = 10,
         agent: str = "default", keep: Keep = anything, around: bool = False, most: int | None = None,
         shown: Set[str] = frozenset(),
-    ) -> list[Hit]:  # fmt: skip
+    ) -> Coroutine[Any, Any, list[Hit]]:  # fmt: skip
         """Of what they see, best first. `around`: also what stands beside it and what is about the same; `most`: so
         many events at most; `shown`: the ids of events that whoever asks is shown anyway."""
         owner = seen.memory.user_id if seen.memory else user
         unread = told(seen.memory) if seen.memory else ()
         entries = seen.entries(owner) if unread is None else Made(seen.sources, lambda: seen.few(owner))
-        return await self.finder.find(
+        return self.finder.find(
             tenant, owner, entries, query, limit, many=unread or (), view=agent, keep=keep, around=around, now=now,
             most=most, shown=shown,
         )  # fmt: skip

@@ -90,7 +90,10 @@ class Finder:
             and not (entries.of if isinstance(entries, Made) else entries)
         ):
             return []  # of somebody nobody has met
-        owned, few = await self._owned((tenant, user, view), entries, many, shown)
+        key, told = (tenant, user, view), None
+        if key not in self._held and self._words is not None and len(many) >= _MANY:
+            told = await self._begun(key, many)
+        owned, few = self._owned(key, entries, many, shown, told)
         embeddings = self._embeddings_of(tenant)
         if embeddings is None or not question.strip() or not (few or many):
             return owned.ranking.find(question, limit, keep=keep, around=around, now=now, most=most, shown=shown)
@@ -185,26 +188,28 @@ class Finder:
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    async def _owned(
+    async def _begun(self, key: tuple[str, str, str], many: Sequence[Findable]) -> Frames | None:
+        """Holds what is kept of theirs."""
+        tenant, user, _ = key
+        if (ahead := self._ahead.pop((tenant, user), None)) is not None:
+            self._held[key] = ahead.owned
+            return ahead.told if ahead.many is many else None
+        assert self._words is not None
+        kept = await in_thread(self._words.load, tenant, user)
+        if key not in self._held:
+            self._held[key] = _Owned(kept)
+        return None
+
+    def _owned(
         self,
         key: tuple[str, str, str],
         entries: Sequence[Entry] | Made,
         many: Sequence[Findable],
         shown: Set[str],
+        told: Frames | None,
     ) -> tuple[_Owned, Sequence[Entry]]:
         tenant, user, _ = key
         worth = self._words is not None and len(many) >= _MANY
-        told: Frames | None = None
-        if key not in self._held and worth:
-            assert self._words is not None
-            if (ahead := self._ahead.pop((tenant, user), None)) is not None:
-                self._held[key] = ahead.owned
-                if ahead.many is many:
-                    told = ahead.told
-            else:
-                kept = await in_thread(self._words.load, tenant, user)
-                if key not in self._held:
-                    self._held[key] = _Owned(kept)
         owned = self._held.setdefault(key, _Owned()) if key not in self._held else self._held[key]
         self._held.move_to_end(key)
         few = owned.made(entries) if isinstance(entries, Made) else entries

@@ -143,7 +143,7 @@ async def speed(embeddings: Embeddings | None) -> None:
         ]  # fmt: skip
         finder = Finder(None, lambda _: embeddings)
         start = time.process_time()
-        owned, _ = await finder._owned(("t", "u", ""), entries, (), frozenset())
+        owned, _ = finder._owned(("t", "u", ""), entries, (), frozenset(), None)
         built = time.process_time() - start
         if embeddings is not None:  # made up: what they say does not matter here
             import numpy as np

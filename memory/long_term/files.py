@@ -88,7 +88,7 @@ class Files:
         try:
             if entry is not None and place.still(entry.mark):
                 return (document.copy(entry.memory),)
-            return (None,) if place.mark().nothing else None
+            return (None,) if place.empty() and place.mark().nothing else None
         except OSError:
             return None
 

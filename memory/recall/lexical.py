@@ -52,11 +52,12 @@ class Packed(NamedTuple):
     again: dict[str, dict[int, int]]
     lengths: bytes
     latin: dict[str, list[str]]
-    plain: list[str]
+    plain: str  # see Texts
+    begins: bytes
 
 
 def no_texts() -> Packed:
-    return Packed(Stored(), 0, b"", b"", {}, b"", {}, [])
+    return Packed(Stored(), 0, b"", b"", {}, b"", {}, *Texts().kept(()))
 
 
 class _Weighed(NamedTuple):
@@ -98,7 +99,7 @@ class Lexical:
         self._latin = {first: sorted(words) for first, words in given.latin.items()}
         # Latin words and numbers that more than one text has, or had; None: not known, as some lie in a file or packed.
         self._twice: set[str] | None = None if given.lengths else set()
-        self._plain = Texts(given.plain)
+        self._plain = Texts.read(given.plain, given.begins)
         self._said: dict[int, tuple[str, ...]] = {}
         self._total = sum(self._lengths)
         self._gone: set[int] = set()
@@ -165,7 +166,7 @@ class Lexical:
     def packed(self, kept: Sequence[int]) -> Packed:
         """Of these numbers, which are none that were removed, in rising order; they are counted from 0 there. What is
         added here later is not in it."""
-        plain = [self._plain[number] for number in kept]
+        plain = self._plain.kept(kept)
         if len(kept) == len(self):
             again = {term: dict(counts) for term, counts in self._again.items()}
             latin = {first: words.copy() for first, words in self._latin.items()}
@@ -176,7 +177,7 @@ class Lexical:
                 again,
                 self._lengths.tobytes(),
                 latin,
-                plain,
+                *plain,
             )
         if self._begin:
             self._pack()
@@ -196,7 +197,7 @@ class Lexical:
         lengths = array("I", [self._lengths[number] for number in kept])
         begin = len(kept) if self._begin else 0
         bits = as_bytes(last, len(kept) - begin)
-        return Packed(numbers.stored, begin, *bits, again, lengths.tobytes(), latin, plain)
+        return Packed(numbers.stored, begin, *bits, again, lengths.tobytes(), latin, *plain)
 
     def _pack(self) -> None:
         begin, there = self._begin, self._there

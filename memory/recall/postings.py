@@ -173,6 +173,18 @@ class Texts:
         self._newest: list[str] = []
         self._join(texts)
 
+    @classmethod
+    def read(cls, joined: str, begins: bytes) -> Texts:
+        """What `kept` gave."""
+        out = cls.__new__(cls)
+        out._newest, out._joined, out._begins = [], joined, array("I", begins)
+        return out
+
+    def kept(self, numbers: Iterable[int]) -> tuple[str, bytes]:
+        """Of these, as they are to be written."""
+        out = Texts([self[number] for number in numbers])
+        return out._joined, out._begins.tobytes()
+
     def __len__(self) -> int:
         return len(self._begins) - 1 + len(self._newest)
 

@@ -22,7 +22,7 @@ from memory.recall.terms import edition
 
 log = logging.getLogger(__name__)
 
-_VERSION = 8  # another one where terms or what is kept of them are others
+_VERSION = 9  # another one where terms or what is kept of them are others
 _decoder = msgspec.msgpack.Decoder(Kept)
 
 

@@ -336,7 +336,7 @@ def test_many_packed_are_what_a_list_of_them_is(
     texts=st.lists(TEXTS, max_size=12), packed=st.integers(0, 12), letters=st.sampled_from(("ชา", "ขอบ", "a", "tab"))
 )
 def test_the_texts_with_some_letters_are_found_in_one_string(texts: list[str], packed: int, letters: str) -> None:
-    each = Texts(texts[:packed])
+    each = Texts.read(*Texts(texts[:packed]).kept(range(len(texts[:packed]))))
     for one in texts[packed:]:
         each.add(one)
     for _ in range(2):

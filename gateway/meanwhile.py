@@ -7,13 +7,18 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any
 
+from gateway.soon import Soon
+
 
 class Meanwhile:
     """`async with Meanwhile(pause, work):` calls `work` beside the block, each time `pause()` seconds after the block
     began or the last call ended. A call under way is waited for at the block's end, and given up with the block. What
-    it raises ends the block. Until the first call it costs a timer and no task."""
+    it raises ends the block. Until the first call it costs no task, and with a `soon` that others share no timer."""
 
-    def __init__(self, pause: Callable[[], float], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def __init__(
+        self, pause: Callable[[], float], work: Callable[[], Coroutine[Any, Any, None]], soon: Soon | None = None
+    ) -> None:
+        self._soon = soon or Soon()
         self._pause = pause
         self._work = work
         self._working: asyncio.Task[None] | None = None
@@ -23,7 +28,7 @@ class Meanwhile:
     async def __aenter__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._block = asyncio.current_task(self._loop)
-        self._timer = self._loop.call_later(self._pause(), self._begin)
+        self._timer = self._soon.call_later(self._pause(), self._begin)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -50,7 +55,7 @@ class Meanwhile:
         if working.cancelled() or self._over:
             return
         if working.exception() is None:
-            self._timer = self._loop.call_later(self._pause(), self._begin)
+            self._timer = self._soon.call_later(self._pause(), self._begin)
         elif self._block is not None:
             self._failed = True
             self._block.cancel()

@@ -25,6 +25,7 @@ from gateway.meanwhile import Meanwhile
 from gateway.messages import BEGUN, RELAYED, Answer, InboundMessage, Kind, QuickReply, Target, target_of
 from gateway.moment import Done, Moment
 from gateway.outbox import Courier, Outbox, decode
+from gateway.soon import Soon
 from gateway.texts import text
 
 ANSWER_PLEASE = "cc:answer"  # what the button sends back
@@ -116,6 +117,7 @@ class Patience:
         self._holders = holders
         self._clock = clock
         self._times = times
+        self._soon = Soon()
 
     def opened(self, claim: Claim) -> Outbox:
         """What an earlier try left; else an outbox that has no answer of its own yet, with what the last batch left."""
@@ -152,7 +154,7 @@ class Patience:
         self, claim: Claim, moment: Moment, outbox: Outbox, holder: Holder, answer: Coroutine[None, None, Answer]
     ) -> Answer:
         hold = partial(self._hold, claim, moment, outbox, holder)
-        async with Meanwhile(partial(self._until_old, claim, outbox), hold):
+        async with Meanwhile(partial(self._until_old, claim, outbox), hold, self._soon):
             return await answer
 
     def pack(self, moment: Moment, outbox: Outbox, answer: Answer) -> Outbox:

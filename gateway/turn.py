@@ -132,7 +132,7 @@ class Turn:
         self._routing = routing
         self._ask_staff = ask_staff
         self._homes = Homes(inbox, manager)
-        self._signs = Soon(TYPING_AFTER, TOGETHER)
+        self._signs = Soon(TOGETHER)
         self._resting = (room or Room(1, 1.0)).resting
         self._enable_memory = enable_memory
         self._clock = clock
@@ -490,7 +490,7 @@ class _Sign:
     def __init__(self, soon: Soon, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._work = work
         self._task: asyncio.Task[None] | None = None
-        self._waiting = soon.call(self._begin)
+        self._waiting = soon.call_later(TYPING_AFTER, self._begin)
 
     def _begin(self) -> None:
         self._task = asyncio.create_task(self._work())

@@ -49,7 +49,7 @@ class Drafts:
         self._never: set[str] = set()  # tokens of bots whose server knows no drafts
         self._quiet: dict[str, float] = {}  # token → until when
         self._shown: set[str] = set()  # tokens of bots that had a draft taken
-        self.soon = Soon(times.first_after)
+        self.soon = Soon()
 
     def watch(self, token: str, target: Target, show: Show) -> Draft | None:
         """`show` makes the call. None: this bot's drafts are not wanted now."""
@@ -93,7 +93,7 @@ class Draft:
         if self._news is not None:
             self._news.set()
         elif self._begins is None:
-            self._begins = self._drafts.soon.call(self._begin)
+            self._begins = self._drafts.soon.call_later(self._times.first_after, self._begin)
 
     def _begin(self) -> None:
         self._news = asyncio.Event()

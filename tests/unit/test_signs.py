@@ -36,13 +36,13 @@ class _Clock:
 
 
 def _shown_at(*began: float) -> list[float]:
-    clock, soon, shown = _Clock(0.0), Soon(TYPING_AFTER, TOGETHER), []
+    clock, soon, shown = _Clock(0.0), Soon(TOGETHER), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncio, "get_running_loop", lambda: clock)
         for at in began:
             clock.run(at)
             clock.now = at
-            soon.call(lambda: shown.append(clock.now))
+            soon.call_later(TYPING_AFTER, lambda: shown.append(clock.now))
         clock.run(1e9)
     return shown
 
@@ -62,14 +62,23 @@ def test_signs_of_turns_that_began_within_a_tenth_of_a_second_are_shown_together
 
 
 async def test_what_is_taken_back_is_not_done_and_holds_up_nothing() -> None:
-    soon, done = Soon(0.01), []
-    waiting = [soon.call(lambda at=at: done.append(at)) for at in range(6)]  # type: ignore[misc]
+    soon, done = Soon(), []
+    waiting = [soon.call_later(0.01, lambda at=at: done.append(at)) for at in range(6)]  # type: ignore[misc]
     for one in (*waiting[:2], waiting[4]):
         one.cancel()
     await asyncio.sleep(0.05)
     assert done == [2, 3, 5]
-    soon.call(lambda: done.append(6)).cancel()
+    soon.call_later(0.01, lambda: done.append(6)).cancel()
     await asyncio.sleep(0.02)
-    soon.call(lambda: done.append(7))
+    soon.call_later(0.01, lambda: done.append(7))
     await asyncio.sleep(0.05)
     assert done == [2, 3, 5, 7]
+
+
+async def test_what_is_to_come_earlier_than_what_waits_comes_before_it() -> None:
+    soon, done = Soon(), []
+    for seconds in (0.03, 0.01, 0.05, 0.02):
+        soon.call_later(seconds, lambda seconds=seconds: done.append(seconds))  # type: ignore[misc]
+    soon.call_later(0.0, lambda: soon.call_later(0.04, lambda: done.append(0.04)))  # type: ignore[arg-type, return-value]
+    await asyncio.sleep(0.1)
+    assert done == [0.01, 0.02, 0.03, 0.04, 0.05]

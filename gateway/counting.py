@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -33,6 +33,12 @@ def add(
     told += [part for pair in sums for part in pair]
     if told:
         pipe.execute_command("EVAL", _ADD, 1, key, kept_for, whole, *told)
+
+
+def quarter_of(now: datetime) -> tuple[datetime, datetime]:
+    """The quarter of an hour in which it is: from when, and until when."""
+    since = datetime.fromtimestamp(int(now.timestamp()) // QUARTER * QUARTER, UTC)
+    return since, since + timedelta(seconds=QUARTER)
 
 
 def month_in(zone: str, now: datetime) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from config.tenants import Tenant
 from gateway import counting
-from gateway.counting import month_in
+from gateway.counting import month_in, quarter_of
 from memory import keys
 from processors.llm import PURPOSES, Access, Usage
 from processors.prices import Prices
@@ -63,6 +63,8 @@ class Spending:
         self._prices = prices or Prices()
         # By tenant, year and month: one key of Redis.
         self._counts: dict[tuple[str, int, int], defaultdict[Field, int]] = {}
+        # Of each tenant those that are counted into, from when and until when: its zone is asked once for all that.
+        self._held: dict[str, tuple[Tenant | None, datetime, datetime, defaultdict[Field, int]]] = {}
         self.also: Callable[[str, int, int], None] | None = None  # hears of tokens and billionths of a dollar
 
     def used(self, access: Access, model: str, usage: Usage) -> None:
@@ -84,7 +86,7 @@ class Spending:
 
     def into(self, pipe: Any) -> Callable[[], None]:
         """Adds the writing to a pipeline; call what comes back if that fails, and nothing is lost."""
-        taken, self._counts = self._counts, {}
+        taken, self._counts, self._held = self._counts, {}, {}
         for (tenant, year, month), counts in taken.items():
             key = _key(tenant, year, month)
             counting.add(pipe, key, KEPT_FOR, ((f"{what}:{of}", n) for (what, of), n in counts.items() if n))
@@ -98,10 +100,14 @@ class Spending:
         return back
 
     def _of(self, tenant: str) -> defaultdict[Field, int]:
-        known = self._tenant_of(tenant)
-        of = tenant, *month_in(known.timezone if known else "UTC", self._clock())
+        known, now = self._tenant_of(tenant), self._clock()
+        held = self._held.get(tenant)
+        if held is not None and held[0] is known and held[1] <= now < held[2]:
+            return held[3]
+        of = tenant, *month_in(known.timezone if known else "UTC", now)
         if (counts := self._counts.get(of)) is None:
             counts = self._counts[of] = defaultdict(int)
+        self._held[tenant] = known, *quarter_of(now), counts
         return counts
 
 

@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 
 from config.tenants import Tenant
 from gateway import counting
-from gateway.counting import QUARTER
+from gateway.counting import QUARTER, quarter_of
 from gateway.hooks import Exchange
 from memory import keys
 
@@ -58,6 +58,8 @@ class Tally:
         self._tenant_of = tenant_of
         self._clock = clock
         self._counts: dict[str, defaultdict[_Name, int]] = {}
+        # Of each tenant those that are counted into, from when and until when: its zone is asked once for all that.
+        self._held: dict[str, tuple[Tenant | None, datetime, datetime, defaultdict[_Name, int]]] = {}
 
     async def after(self, exchange: Exchange) -> None:
         counts, channel = self._of(exchange.ref.tenant, exchange.now), exchange.channel
@@ -90,7 +92,7 @@ class Tally:
 
     def into(self, pipe: Any) -> Callable[[], None]:
         """Adds the writing to a pipeline; call what comes back if that fails, and nothing is lost."""
-        taken, self._counts = self._counts, {}
+        taken, self._counts, self._held = self._counts, {}, {}
         for key, counts in taken.items():
             counting.add(pipe, key, KEPT_FOR, ((_name(*name), count) for name, count in counts.items() if count))
 
@@ -104,9 +106,13 @@ class Tally:
 
     def _of(self, tenant: str, now: datetime) -> defaultdict[_Name, int]:
         known = self._tenant_of(tenant)
+        held = self._held.get(tenant)
+        if held is not None and held[0] is known and held[1] <= now < held[2]:
+            return held[3]
         key = _key_in(tenant, known.timezone if known else "UTC", int(now.timestamp()) // QUARTER)
         if (counts := self._counts.get(key)) is None:
             counts = self._counts[key] = defaultdict(int)
+        self._held[tenant] = known, *quarter_of(now), counts
         return counts
 
 

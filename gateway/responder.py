@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
@@ -199,11 +199,11 @@ class Responder:
         faq = self._faq.of(tenant)
         return faq.best(words), faq.top(words, 3)
 
-    async def standalone(self, moment: Moment, words: str) -> str:
+    def standalone(self, moment: Moment, words: str) -> Coroutine[Any, Any, str]:
         """What the message means without the ones before it; see `gateway.standalone`."""
         session, access = moment.session, access_of(moment.tenant, moment.agent)
         history = [*session.carried, *session.history]
-        return await self._standalone.of(moment.agent, access, words, history, hurried=moment.hurried)
+        return self._standalone.of(moment.agent, access, words, history, hurried=moment.hurried)
 
     async def meant(self, question: Question) -> MemoryEvent:
         """What the message is by what is known here."""

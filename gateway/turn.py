@@ -439,7 +439,7 @@ class Turn:
         if not words:
             return None
         riding = rides is not None and await asyncio.shield(rides)
-        access = access_of(moment.tenant, moment.agent)
+        access = access_of(moment.tenant, moment.agent) if asks else None
         policy = moment.tenant.understanding.policy
         event = await self._processors.of(moment.tenant).analyze_message(
             words,

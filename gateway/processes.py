@@ -25,6 +25,7 @@ from urllib.parse import unquote
 
 import click
 
+from config import cores
 from config.extras import install
 from config.settings import Settings
 from config.stopping import stopped
@@ -258,7 +259,7 @@ def work_alone(concurrency: int, parent: int | None) -> int:
                 if parent:  # it tells the same
                     logging.getLogger("config.tenants").setLevel(logging.CRITICAL)
                 tenants = _tenants(settings)
-            watching: list[Begin] = [partial(tenants.watch, stop), heap.settle]
+            watching: list[Begin] = [partial(tenants.watch, stop), heap.settle, partial(cores.keep, stop)]
             if server:
                 watching.append(partial(server.supervise, stop))
             if parent:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from config import cores
 from gateway import redis_keeper, redis_socket
 from gateway.errors import GatewayFault
 from gateway.redis_socket import Silent, ask
@@ -174,6 +175,7 @@ class EmbeddedRedis:
             log_file = self.home / "server.log"
             with contextlib.suppress(FileNotFoundError):
                 log_file.replace(self.home / "server.log.1")
+            cores.loosen()
             with log_file.open("wb") as output:
                 self._keeper = subprocess.Popen(
                     [

@@ -14,6 +14,8 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, ParamSpec, TypeVar
 
+from config import cores
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -114,6 +116,7 @@ class _Thread(threading.Thread):
         self._threads = threads
 
     def run(self) -> None:
+        cores.companion()
         given = self.given
         while given is not None:
             self.given = None

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from config import cores
 from processors.documents.parts import MOST_CHARACTERS, MOST_PAGES, DocumentError
 
 SECONDS = 60.0  # of a clock; of the processor half
@@ -28,6 +29,7 @@ _REMEDIES = {
 def pages(path: Path, *, seconds: float = SECONDS) -> list[tuple[int, str]]:
     """Numbers from 1 on, and what stands there, of pages with text. Raises DocumentError."""
     limits = [str(MOST_PAGES), str(MOST_CHARACTERS), str(_MEGABYTES), str(max(1, int(seconds / 2)))]
+    cores.loosen()
     try:
         done = subprocess.run(
             [sys.executable, "-I", str(_CHILD), str(path), *limits],

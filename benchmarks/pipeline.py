@@ -23,7 +23,7 @@ from benchmarks import picture, redis_cost, shop_talk, stages, starting, table
 from benchmarks.house import House, open_house, seed
 from benchmarks.load import Door, Outcome, acknowledged, acknowledged_at, median
 from benchmarks.processes import free_port, in_order, resident_mb, wait_for_port
-from benchmarks.turns import RATE, Contestant, compare
+from benchmarks.turns import Contestant, compare
 
 _PAIRS = 7  # of one round with the product and one with the bare endpoint
 _HALVES = 3  # pairs at half of the rate
@@ -118,7 +118,7 @@ async def measure(seconds: float, only: set[str], quick: bool = False) -> dict[s
         if "turns" in only:
             house.processes["worker"].stop()
             full = next(r for r in result["turns"] if r["against"] and (r["history"], r["model_ms"]) == (20, 0.0))
-            result["stages"] = await stages.split(house, line, RATE, 2 * seconds, full["cpu_ms_each"])
+            result["stages"] = await stages.split(house, line, 2 * seconds, full["cpu_ms_each"])
     result["load_after"] = os.getloadavg()[0]
     return result
 

@@ -26,8 +26,7 @@ from benchmarks.house import House, seed
 from benchmarks.load import KNOWN, Door, answered_at
 
 EVERY = 0.002  # seconds of CPU
-# Messages a second. The timer comes at the kernel's ticks: at fifty a second looks fall on the same places of each turn.
-RATE = 43.7
+RATE = 43.7  # messages a second: at fifty the timer, which comes at ticks, would fall on the same places of each turn
 
 # The end of a file's path, a function ("": any), the stage. The first that fits a frame counts, from the outermost in.
 _STAGES = (

@@ -56,7 +56,7 @@ class JsonFiles:
         retention: Retention | Callable[[str], Retention] = Retention(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         cache_entries: int = 600,
-        cache_bytes: int = 28 * 1024 * 1024,
+        cache_bytes: int = 24 * 1024 * 1024,
         noted: Callable[[str, str], None] | None = None,
         vault: Vault = PLAIN,
         due: Due | None = None,

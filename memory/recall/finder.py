@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_HELD = 320  # rankings in memory, of 30 kB mostly; made anew within a millisecond or two for nearly everybody
+_HELD = 280  # rankings in memory, of 30 kB mostly; made anew within a millisecond or two for nearly everybody
 _HELD_BYTES = 40 * 1024 * 1024  # in all of them, about; the least recently used go
 _MANY = 24  # entries from which words are kept on disk: reading them takes a seventh of making them anew
 _KEPT_AFTER, _KEPT_PART = 48, 8  # new entries, at the least, and which part of all: what packs and writes all of them

@@ -21,7 +21,7 @@ from config.stopping import stopped
 LOOK_EVERY = 1.0  # seconds
 CROWDED = 0.4  # waited for the core, of the time that the loop ran …
 AT_LEAST = 0.01  # … and of all time
-LONGEST_AWAY = 60  # looks until it comes to rest again, at the most; twice as many each time that it has to leave
+LONGEST_AWAY = 8  # looks until it comes to rest again, at the most; twice as many each time that it has to leave
 
 _companions: set[int] = set()  # threads that take turns with the loop, by the system's numbers
 _everywhere: set[int] = set()  # where this process may run; empty where it keeps to no core
